@@ -1,0 +1,68 @@
+// The engines of a tile that compute.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <systemc>
+#include <tlm>
+
+#include <tilewright/hardware/compute_model.h>
+#include <tilewright/hardware/protocol.h>
+
+namespace tilewright {
+
+/// Durations per operator shape, worked out once for the whole machine: its tiles are alike.
+class ComputeCosts {
+ public:
+  ComputeCosts(const MachineConfig& machine, const Program& program);
+
+  struct Cost {
+    double engine = -1;  ///< ps for the whole shape
+    double sram = -1;    ///< ps for its operands and results through the SRAM; -1: not measured yet
+    double per_part = 0; ///< max of both / denominator
+    double stall_per_part = 0;
+  };
+  Cost& operator[](std::uint32_t shape) { return costs_[shape]; }
+  const ComputeShape& shape(std::uint32_t shape) const { return program_.shapes[shape]; }
+
+ private:
+  const Program& program_;
+  std::vector<Cost> costs_;
+};
+
+struct ComputeUnitConfig {
+  ComputeCosts& costs;
+};
+
+/// Answers a ComputeRequest with its duration: max(engine time, SRAM stream time) × the fraction of
+/// the shape; the excess over the engine time is reported as the request's `stall`. The SRAM's part
+/// is asked from the bank behind `memory`. It may be replaced by any module with such a target
+/// socket, for example a bridge to an RTL model.
+class ComputeUnit : public sc_core::sc_module,
+                    public NonblockingTarget<ComputeTypes>,
+                    public tlm::tlm_bw_transport_if<> {
+ public:
+  ComputeUnit(const sc_core::sc_module_name& name, const ComputeUnitConfig& config);
+
+  tlm::tlm_target_socket<32, ComputeTypes> in;
+  tlm::tlm_initiator_socket<32> memory;
+
+  tlm::tlm_sync_enum nb_transport_fw(ComputeRequest& request, ComputePhase& phase,
+                                     sc_core::sc_time& delay) override;
+
+  tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload&, tlm::tlm_phase&,
+                                     sc_core::sc_time&) override {
+    return tlm::TLM_COMPLETED;
+  }
+  void invalidate_direct_mem_ptr(sc_dt::uint64, sc_dt::uint64) override {}
+
+ private:
+  void measure(ComputeCosts::Cost& cost, const ComputeShape& shape);
+
+  ComputeCosts& costs_;
+};
+
+}  // namespace tilewright

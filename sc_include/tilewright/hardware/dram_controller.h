@@ -1,0 +1,67 @@
+// A DRAM controller behind a base-protocol socket.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include <systemc>
+#include <tlm>
+
+#include <tilewright/hardware/dram_model.h>
+#include <tilewright/hardware/event_queue.h>
+
+namespace tilewright {
+
+struct DramControllerConfig {
+  DramConfig dram;
+  std::uint32_t id = 0;    ///< its number in the machine
+  std::uint32_t site = 0;  ///< the tile it is attached to
+  EventQueue& queue;
+};
+
+/// Non-blocking, four phases: BEGIN_REQ is answered with END_REQ at once (any number of requests may
+/// be outstanding); BEGIN_RESP follows when the model has moved the last byte, and a response waits
+/// for the END_RESP of the one before it. The length may exceed 32 bits (MemoryExtension). Blocking
+/// transport returns the unloaded time and does not contend with other requests; no data is stored,
+/// transport_dbg returns 0. It can be replaced by any base-protocol target.
+class DramController : public sc_core::sc_module,
+                       public tlm::tlm_fw_transport_if<>,
+                       public EventHandler {
+ public:
+  DramController(const sc_core::sc_module_name& name, const DramControllerConfig& config);
+
+  tlm::tlm_target_socket<32> in;
+
+  Picoseconds busy() const { return model_->busy(); }
+
+  tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
+                                     sc_core::sc_time& delay) override;
+  void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) override;
+  bool get_direct_mem_ptr(tlm::tlm_generic_payload&, tlm::tlm_dmi&) override { return false; }
+  unsigned transport_dbg(tlm::tlm_generic_payload&) override { return 0; }
+
+  void handle(Picoseconds now, EventClass type, std::uint32_t tile, const Event* events,
+              std::size_t count) override;
+
+ private:
+  void begin(tlm::tlm_generic_payload& payload, Picoseconds now);
+  void respond();
+  void schedule(Picoseconds now);
+
+  DramControllerConfig config_;
+  std::unique_ptr<DramModel> model_;
+  Picoseconds scheduled_ = kNever;  // the earliest of our events that is pending
+  std::vector<tlm::tlm_generic_payload*> payloads_;  // by token
+  std::vector<std::uint32_t> free_;
+  std::deque<tlm::tlm_generic_payload*> responses_;
+  bool response_open_ = false;  // BEGIN_RESP sent, END_RESP not seen
+  struct Early {
+    Picoseconds time;
+    tlm::tlm_generic_payload* payload;
+  };
+  std::deque<Early> early_;  // requests annotated with a delay
+};
+
+}  // namespace tilewright

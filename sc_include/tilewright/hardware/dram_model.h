@@ -1,0 +1,39 @@
+// The timing inside a DRAM controller.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <tilewright/base/quantity.h>
+#include <tilewright/machine/machine.h>
+
+namespace tilewright {
+
+/// Decides when requests complete. It has no events of its own: its controller calls pop() at the
+/// times that next() announces.
+class DramModel {
+ public:
+  struct Completion {
+    std::uint32_t token = 0;
+    Picoseconds first_byte = 0;  ///< when its data began to move
+  };
+  virtual ~DramModel() = default;
+  virtual void add(Picoseconds now, std::uint32_t tile, std::uint64_t bytes, bool write,
+                   std::uint32_t token) = 0;
+  /// When to call pop() next if nothing is added; all ones when idle.
+  virtual Picoseconds next() const = 0;
+  /// One request completed by `now`; false when there is none.
+  virtual bool pop(Picoseconds now, Completion& completion) = 0;
+  /// Time for `bytes` when nothing else is in the controller.
+  virtual Picoseconds unloaded(std::uint64_t bytes) const = 0;
+  /// Time in which data moved.
+  virtual Picoseconds busy() const = 0;
+};
+
+/// By DramConfig::model: "bandwidth" (every request waits for `latency`, then shares the bandwidth
+/// byte-fairly with the other tiles; one tile's requests in order; reads and writes alike). Throws
+/// InputError naming the known models.
+std::unique_ptr<DramModel> make_dram_model(const DramConfig& config);
+
+}  // namespace tilewright

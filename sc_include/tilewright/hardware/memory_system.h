@@ -1,0 +1,148 @@
+// How tiles reach DRAM: the ports at the controllers' sites, and the bookkeeping of loads and stores.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <systemc>
+#include <tlm>
+
+#include <tilewright/hardware/event_queue.h>
+#include <tilewright/hardware/memory.h>
+#include <tilewright/hardware/network.h>
+#include <tilewright/hardware/statistics.h>
+#include <tilewright/machine/machine.h>
+
+namespace tilewright {
+
+class DramController;
+class MemorySystem;
+
+/// Is told when a load or store is complete.
+class MemoryClient {
+ public:
+  virtual ~MemoryClient() = default;
+  virtual void memory_done(Picoseconds now, std::uint32_t tile, std::uint32_t token) = 0;
+};
+
+struct DramPortConfig {
+  MemorySystem& memory;
+  std::uint32_t id = 0;    ///< DramId
+  std::uint32_t site = 0;  ///< tile
+};
+
+/// Joins the network and one controller, at the controller's site. Speaks the four-phase base
+/// protocol as initiator: one request until END_REQ, responses ended at once. Data read is injected
+/// at the site's router when the response begins, with the lead it has gained while the controller
+/// worked; a controller that is not ours and does not report when its first byte moved is taken to
+/// deliver all at once.
+class DramPort : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> {
+ public:
+  DramPort(const sc_core::sc_module_name& name, const DramPortConfig& config);
+
+  tlm::tlm_initiator_socket<32> out;
+
+  /// Issues a part of a load or store to the controller.
+  void request(std::uint32_t part);
+  std::uint32_t site() const { return config_.site; }
+
+  tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
+                                     sc_core::sc_time& delay) override;
+  void invalidate_direct_mem_ptr(sc_dt::uint64, sc_dt::uint64) override {}
+
+ private:
+  void issue();
+  void response(tlm::tlm_generic_payload& payload, const sc_core::sc_time& delay);
+
+  DramPortConfig config_;
+  PayloadPool pool_;
+  std::deque<std::uint32_t> waiting_;  // parts not yet requested
+  tlm::tlm_generic_payload* open_ = nullptr;  // BEGIN_REQ sent, END_REQ not seen
+  std::uint64_t address_ = 0;
+};
+
+/// Loads, stores and DRAM allocation of all tiles. A tile's traffic is divided evenly over the
+/// controllers that assign_dram() gives it.
+///
+///  - A load's request reaches the site after the sum of the hop latencies (requests are small and
+///    do not contend). The data comes back as a packet.
+///  - A store's data travels as a packet; the controller starts when its head arrives and is done
+///    no earlier than its tail; the acknowledgement takes the sum of the hop latencies back.
+///  - A tile that is itself the site uses no link.
+class MemorySystem : public EventHandler {
+ public:
+  MemorySystem(const MachineConfig& machine, EventQueue& queue, Network& network);
+
+  void set_client(MemoryClient& client) { client_ = &client; }
+  void add_port(std::uint32_t id, DramPort& port) { ports_[id] = &port; }
+  std::size_t controllers() const { return ports_.size(); }
+  bool reachable(std::uint32_t tile) const {
+    return !assigned_.empty() && !assigned_[static_cast<TileId>(tile)].empty();
+  }
+
+  /// Begins a load or store of `bytes` (above zero) by `tile`; the client hears `token` when all
+  /// parts are done, in a later event.
+  void start(Picoseconds now, std::uint32_t tile, bool write, std::uint64_t bytes,
+             std::uint32_t token);
+  /// A packet with data read by `part` has reached its tile.
+  void part_done(Picoseconds now, std::uint32_t part);
+
+  /// Takes `bytes` for `tile`, in equal parts from its controllers. On failure nothing is taken, and
+  /// the text says what was asked and free; empty on success.
+  std::string allocate(std::uint32_t tile, std::uint64_t bytes);
+  std::string release(std::uint32_t tile, std::uint64_t bytes);
+  std::uint64_t tile_peak(std::uint32_t tile) const { return tile_peak_[tile]; }
+
+  void handle(Picoseconds now, EventClass type, std::uint32_t tile, const Event* events,
+              std::size_t count) override;
+
+  /// Everything but DramStatistics::busy, which the controllers know.
+  DramStatistics statistics(std::uint32_t id) const { return stats_[static_cast<DramId>(id)]; }
+
+ private:
+  friend class DramPort;
+  struct Transfer {
+    std::uint32_t tile, token, parts;
+  };
+  struct Part {
+    std::uint64_t bytes;
+    Picoseconds first_byte;  // reads: when the controller began
+    Picoseconds tail;        // writes: when the data has all arrived at the site
+    std::uint32_t transfer, tile, dram;
+    bool write;
+  };
+  template <class T>
+  struct Pool {
+    std::vector<T> all;
+    std::vector<std::uint32_t> free;
+    std::uint32_t allocate() {
+      if (free.empty()) {
+        all.emplace_back();
+        return static_cast<std::uint32_t>(all.size() - 1);
+      }
+      const std::uint32_t i = free.back();
+      free.pop_back();
+      return i;
+    }
+  };
+
+  void responded(Picoseconds now, std::uint32_t part);
+
+  EventQueue& queue_;
+  Network& network_;
+  MemoryClient* client_ = nullptr;
+  IdVector<TileId, std::vector<DramId>> assigned_;
+  std::vector<DramPort*> ports_;
+  std::vector<std::uint32_t> sites_;
+  Pool<Transfer> transfers_;
+  Pool<Part> parts_;
+  double capacity_;
+  std::vector<std::uint64_t> used_;  // by controller
+  std::vector<std::uint64_t> tile_used_, tile_peak_;
+  IdVector<DramId, DramStatistics> stats_;
+};
+
+}  // namespace tilewright

@@ -1,0 +1,120 @@
+// The state of all routers and links, in contiguous arrays, and the rule by which packets move.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <tilewright/hardware/event_queue.h>
+#include <tilewright/hardware/packet_pool.h>
+#include <tilewright/hardware/protocol.h>
+#include <tilewright/hardware/routing.h>
+#include <tilewright/hardware/statistics.h>
+#include <tilewright/machine/machine.h>
+
+namespace tilewright {
+
+/// Time per byte and head latency of one kind of link.
+struct LinkTiming {
+  double ps_per_byte = 0;
+  Picoseconds latency = 0;
+};
+/// Throws InputError naming `what` when the bandwidth is zero.
+LinkTiming link_timing(const LinkConfig& link, const std::string& what);
+
+/// The zero-load properties of the route between two tiles.
+struct Path {
+  int hops = 0;
+  Picoseconds latency = 0;   ///< sum over the hops
+  double ps_per_byte = 0;    ///< of the slowest link
+};
+
+/// Virtual cut-through network with unlimited buffers. A packet's head takes each link when it has
+/// arrived and the link is free, in order of arrival; it then holds the link for bytes/bandwidth and
+/// reaches the next router after the link's latency. The tail follows no earlier than the head's
+/// link allows, so an idle network delivers after Σ latency + bytes / (smallest bandwidth).
+///
+///  - Heads that reach one router at the same time are served round robin over its input ports.
+///    Packets injected by the tile itself come after them (EventClass).
+///  - Serialisation is kept to 2^-24 ps per link, so rounding to picoseconds does not accumulate.
+///  - Injection and ejection ports are unlimited; the last hop therefore schedules the delivery at
+///    the tail directly.
+///  - A link is held for bytes/bandwidth of that link, not for as long as a slower one upstream
+///    feeds it.
+class Network : public EventHandler {
+ public:
+  Network(const MachineConfig& machine, EventQueue& queue);
+
+  std::uint32_t tiles() const { return tiles_; }
+  Path path(std::uint32_t from, std::uint32_t to) const;
+
+  Packet& packet(std::uint32_t slot) { return pool_[slot]; }
+  Packet& allocate() { return pool_.allocate(); }
+  void free(Packet& p) { pool_.free(p); }
+
+  /// Sends `p` (bytes, destination, kind and the rest set; `lead` is how long ago its head could
+  /// have left) from its source at the current time `now`.
+  void inject(Packet& p, Picoseconds now, Picoseconds lead = 0);
+
+  /// Arrivals: heads of packets at routers on their way.
+  void handle(Picoseconds now, EventClass type, std::uint32_t tile, const Event* events,
+              std::size_t count) override;
+
+  /// Statistics of every link, in order of tile, then east, west, south, north.
+  IdVector<LinkId, LinkStatistics> statistics() const;
+  std::uint64_t hops() const;
+
+ private:
+  friend class Router;
+
+  /// Everything a hop needs to know about a link.
+  struct Link {
+    Picoseconds busy = 0;       ///< when the last reservation ends, whole picoseconds
+    std::uint64_t bytes = 0;
+    LinkInterface* out = nullptr;  ///< of the router's bound socket
+    std::uint32_t messages = 0;
+    std::uint32_t fraction : 24;   ///< rest of `busy`
+    std::uint32_t kind : 8;        ///< LinkKind
+    Link() : fraction(0), kind(0) {}
+  };
+  static_assert(sizeof(Link) == 32, "two links per cache line");
+
+  /// What the target socket of a router is bound to: small, so that a hop touches one cache line
+  /// of the neighbour.
+  class alignas(64) Input : public NonblockingTarget<LinkTypes> {
+   public:
+    tlm::tlm_sync_enum nb_transport_fw(Packet& p, LinkPhase& phase,
+                                       sc_core::sc_time& delay) override;
+    EventQueue* queue = nullptr;
+    std::uint32_t tile = 0;
+  };
+  static_assert(sizeof(Input) == 64, "one cache line");
+  /// What the initiator socket of a router is bound to. A multi-bound target wants a different one
+  /// from each neighbour.
+  class Output : public NonblockingInitiator<LinkTypes> {};
+
+  Link& link(std::uint32_t tile, Direction d) {
+    return links_[tile * kDirections + static_cast<unsigned>(d)];
+  }
+  void forward(std::uint32_t tile, Packet& p, Picoseconds now);
+
+  struct Turn {
+    unsigned rank;
+    Packet* packet;
+  };
+
+  std::uint32_t tiles_, width_, height_, die_width_, die_height_;
+  EventQueue& queue_;
+  std::array<LinkTiming, 2> timing_;  // by LinkKind
+  std::unique_ptr<Routing> routing_;
+  std::vector<Link> links_;
+  std::vector<std::uint8_t> last_port_;  // round robin: the port served last
+  std::vector<Input> inputs_;
+  std::vector<Output> outputs_;
+  PacketPool pool_;
+  std::vector<Turn> turns_;  // scratch
+  std::uint32_t sequence_ = 0;
+};
+
+}  // namespace tilewright

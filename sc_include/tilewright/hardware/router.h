@@ -1,0 +1,45 @@
+// One tile's switch and its four mesh links.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <systemc>
+#include <tlm>
+
+#include <tilewright/hardware/network.h>
+#include <tilewright/hardware/protocol.h>
+#include <tilewright/hardware/routing.h>
+
+namespace tilewright {
+
+struct RouterConfig {
+  Network& network;  ///< holds the state of all routers; outlives the module
+  std::uint32_t tile = 0;
+};
+
+/// The structural part of a router: one multi-bound initiator for the links out, one multi-bound
+/// target for the links in. How packets move is in Network. Not for two links between one pair of
+/// tiles: a socket can be bound to another only once.
+class Router : public sc_core::sc_module {
+ public:
+  using Out = tlm::tlm_initiator_socket<32, LinkTypes, 0, sc_core::SC_ZERO_OR_MORE_BOUND>;
+  using In = tlm::tlm_target_socket<32, LinkTypes, 0, sc_core::SC_ZERO_OR_MORE_BOUND>;
+
+  Router(const sc_core::sc_module_name& name, const RouterConfig& config);
+
+  /// Makes the link to the neighbour in direction `d`.
+  void connect(Direction d, Router& neighbour);
+
+  Out out;
+  In in;
+
+ private:
+  void end_of_elaboration() override;
+
+  RouterConfig config_;
+  std::array<std::int8_t, kDirections> position_;  // in `out`, -1: no link
+  std::int8_t links_ = 0;
+};
+
+}  // namespace tilewright

@@ -1,0 +1,191 @@
+// Executes the programs of all tiles: the state behind the Tile modules, in contiguous arrays.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <systemc>
+#include <tlm>
+
+#include <tilewright/hardware/event_queue.h>
+#include <tilewright/hardware/memory_system.h>
+#include <tilewright/hardware/network.h>
+#include <tilewright/hardware/protocol.h>
+#include <tilewright/hardware/sram_bank.h>
+#include <tilewright/hardware/statistics.h>
+#include <tilewright/program/program.h>
+
+namespace tilewright {
+
+/// The sequencers of the tiles (program.h says what instructions mean). Each tile holds a window of
+/// up to kWindow calls; its engines issue in order, each at its own place in the window. An engine
+/// that cannot go on remembers what it waits for and is tried again only when that happens.
+///
+/// Every picosecond of a tile is attributed to a TileState, event by event. While no engine computes,
+/// the oldest blocked instruction of the matrix and vector engines (if they have none, the oldest
+/// incomplete one) is followed through its first incomplete dependence to what it really waits for:
+/// a transfer in flight or a message.
+class Sequencer : public EventHandler, public MemoryClient {
+ public:
+  static constexpr std::uint32_t kWindow = 4;
+
+  /// Throws InputError when the program cannot run on the machine.
+  Sequencer(const MachineConfig& machine, const Program& program, EventQueue& queue,
+            Network& network, MemorySystem& memory);
+
+  // Wiring, by the Tile modules.
+  using CallReturn = tlm::tlm_bw_nonblocking_transport_if<CallRequest, CallPhase>;
+  using ComputeInterface = tlm::tlm_fw_nonblocking_transport_if<ComputeRequest, ComputePhase>;
+  tlm::tlm_fw_transport_if<CallTypes>& calls_in(std::uint32_t tile) { return call_inputs_[tile]; }
+  tlm::tlm_bw_transport_if<ComputeTypes>& compute_return(std::uint32_t tile) {
+    return compute_returns_[tile];
+  }
+  void set_sram(std::uint32_t tile, SramBank& sram) { wires_[tile].sram = &sram; }
+  void wire(std::uint32_t tile, CallReturn* driver, ComputeInterface* compute) {
+    wires_[tile].driver = driver;
+    wires_[tile].compute = compute;
+  }
+
+  /// Allocates what the groups keep for the whole iteration. Throws InputError when it does not fit.
+  void allocate_resident();
+
+  // Events.
+  void handle(Picoseconds now, EventClass type, std::uint32_t tile, const Event* events,
+              std::size_t count) override;
+  void memory_done(Picoseconds now, std::uint32_t tile, std::uint32_t token) override;
+
+  /// Last completion of any instruction so far.
+  Picoseconds end() const;
+  /// Per tile, complete up to end(). Call once, when all calls have run.
+  IdVector<TileId, TileStatistics> statistics(Picoseconds end);
+  std::uint64_t messages() const { return messages_; }
+  const std::array<std::uint64_t, kCauses>& bytes_by_cause() const { return bytes_by_cause_; }
+
+  /// Who waits for whom: the text of a DeadlockError.
+  std::string explain_deadlock() const;
+
+ private:
+  static constexpr std::uint32_t kNil = 0xffffffffu;
+  // Core::blocked: the key of an instruction (window slot << 30 | index), or one of these.
+  static constexpr std::uint32_t kSlotShift = 30;
+  static constexpr std::uint32_t kIndexMask = (1u << kSlotShift) - 1;
+  static constexpr std::uint32_t kReady = 0xffffffffu;     // not blocked
+  static constexpr std::uint32_t kNoCall = 0xfffffffeu;    // beyond the window
+  static constexpr std::uint32_t kBusy = 0xfffffffdu;      // the engine computes
+  static constexpr std::uint32_t kPrevious = 0xfffffffcu;  // earlier calls are not complete
+  static constexpr std::uint32_t kMessage = 0xfffffffbu;   // receiving: the message is not here
+  // Core::state: a TileState, or one of these.
+  static constexpr std::uint8_t kRunning = 16;     // + engine: split at stall_from
+  static constexpr std::uint8_t kPipeline = 18;    // split at the message's injection
+  static constexpr std::uint8_t kInactive = 19;    // nothing to run, or no longer
+
+  struct alignas(64) Core {
+    Picoseconds since = 0;  // attributed up to here
+    const TileGroup* group = nullptr;
+    std::uint64_t* done = nullptr;  // bits of completed instructions, kWindow × words
+    std::uint32_t words = 0;
+    std::uint32_t rank = 0;
+    std::uint32_t calls = 0, injected = 0, oldest = 0;  // of the group; accepted; incomplete
+    std::uint8_t state = kInactive;
+    std::uint8_t busy = 0;    // engines that compute, by bit
+    std::uint8_t ready = 0;   // engines to try
+    std::uint8_t recompute = 0;
+    std::uint16_t channel = 0;  // that net_recv waits on
+    bool started = false;
+    std::array<std::uint32_t, kEngines> blocked;
+    std::array<std::uint32_t, kEngines> call{};      // of the next instruction
+    std::array<std::uint32_t, kEngines> position{};  // of it in its stream
+    std::array<std::uint32_t, kWindow> remaining{};  // incomplete instructions
+    std::array<const Segment*, kWindow> window{};
+    Picoseconds finish = 0, first_start = 0;
+    std::uint64_t sent = 0, received = 0;
+    std::array<std::uint32_t, 2> running{};  // key of the instruction on matrix, vector
+    std::array<Picoseconds, 2> started_at{}, stall_from{};
+  };
+  struct Mailbox {  // messages that wait for their receive, oldest first
+    std::uint32_t head = kNil, tail = kNil;
+  };
+  struct Wires {
+    CallReturn* driver = nullptr;
+    ComputeInterface* compute = nullptr;
+    SramBank* sram = nullptr;
+  };
+  class CallInput : public NonblockingTarget<CallTypes> {
+   public:
+    tlm::tlm_sync_enum nb_transport_fw(CallRequest& request, CallPhase& phase,
+                                       sc_core::sc_time& delay) override;
+    Sequencer* sequencer = nullptr;
+  };
+  class ComputeReturn : public NonblockingInitiator<ComputeTypes> {
+   public:
+    tlm::tlm_sync_enum nb_transport_bw(ComputeRequest& request, ComputePhase& phase,
+                                       sc_core::sc_time& delay) override;
+    Sequencer* sequencer = nullptr;
+  };
+  // What a tile ultimately waits for.
+  struct Blame {
+    std::uint32_t call = 0, index = 0;
+    bool message = false;  // else in flight
+  };
+
+  // sequencer.cpp
+  void check(const MachineConfig& machine) const;
+  void accept(std::uint32_t tile, std::uint32_t call);
+  void run(Picoseconds now, std::uint32_t tile, Core& c);
+  void advance(Picoseconds now, std::uint32_t tile, Core& c, unsigned engine);
+  void complete(Picoseconds now, std::uint32_t tile, Core& c, std::uint32_t slot,
+                std::uint32_t index);
+  void retire(std::uint32_t tile, Core& c);
+  bool compute(Picoseconds now, std::uint32_t tile, Core& c, const Instruction& ins,
+               std::uint32_t key);
+  void compute_done(Picoseconds now, std::uint32_t tile, unsigned engine);
+  void send(Picoseconds now, std::uint32_t tile, Core& c, const Instruction& ins,
+            std::uint64_t bytes);
+  bool receive(std::uint32_t tile, Core& c, const Segment& segment, const Instruction& ins,
+               std::uint64_t bytes);
+  void deliver(std::uint32_t tile, Core& c, Packet& p);
+  void allocate(std::uint32_t tile, const Core& c, const Segment& segment, const Instruction& ins,
+                std::uint64_t bytes);
+  void append(Mailbox& box, Packet& p);
+  Mailbox& mailbox(std::uint32_t tile, std::uint32_t channel) {
+    return mailboxes_[std::size_t{tile} * channels_ + channel];
+  }
+  const Mailbox& mailbox(std::uint32_t tile, std::uint32_t channel) const {
+    return mailboxes_[std::size_t{tile} * channels_ + channel];
+  }
+  static bool is_done(const Core& c, std::uint32_t slot, std::uint32_t index) {
+    return (c.done[slot * c.words + index / 64] >> (index % 64)) & 1u;
+  }
+
+  // attribution.cpp
+  void settle(Picoseconds now, std::uint32_t tile, Core& c);
+  void judge(Core& c);
+  Blame blame(const Core& c) const;
+  static std::uint32_t oldest_incomplete(const Core& c);
+
+  // deadlock.cpp
+  std::string name_tile(std::uint32_t tile) const;
+  std::string name_place(const Segment& segment, const Instruction& ins) const;
+
+  const Program& program_;
+  EventQueue& queue_;
+  Network& network_;
+  MemorySystem& memory_;
+  std::uint32_t width_;
+  std::uint32_t channels_;
+  std::vector<Core> cores_;
+  std::vector<std::uint64_t> done_bits_;
+  std::vector<Mailbox> mailboxes_;       // tile × channel
+  std::vector<std::uint8_t> announced_;  // by channel: messages enter the mailbox when injected
+  std::vector<Wires> wires_;
+  std::vector<ComputeRequest> requests_;  // tile × 2
+  std::vector<CallInput> call_inputs_;
+  std::vector<ComputeReturn> compute_returns_;
+  IdVector<TileId, TileStatistics> stats_;
+  std::uint64_t messages_ = 0;
+  std::array<std::uint64_t, kCauses> bytes_by_cause_{};
+};
+
+}  // namespace tilewright

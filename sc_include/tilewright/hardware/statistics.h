@@ -1,0 +1,70 @@
+// What the hardware counts while it runs. Plain data, read after Platform::run().
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tilewright/base/ids.h>
+#include <tilewright/base/quantity.h>
+#include <tilewright/program/program.h>
+
+namespace tilewright {
+
+/// What a tile is doing, or waiting for, at an instant. The states of a tile partition the iteration:
+/// their times sum to its length exactly.
+enum class TileState : std::uint8_t {
+  matrix,         ///< matrix engine busy (recomputed operators excepted)
+  vector,         ///< vector engine busy and the matrix engine not
+  recomputation,  ///< either engine busy with Phase::recompute
+  sram_stall,     ///< an engine held back by the SRAM's bandwidth
+  dram_wait,      ///< engines wait for a load or a store
+  tensor_wait,    ///< engines wait for a tensor-parallel message (or the rank that is to send it)
+  data_wait,      ///< the same for gradient synchronisation
+  pipeline_wait,  ///< a stage-to-stage message is on its way
+  bubble,         ///< the neighbouring stage has not sent yet, or this tile has finished
+  idle,           ///< the program gives the tile nothing to do
+};
+constexpr int kTileStates = 10;
+std::string to_string(TileState s);  ///< "matrix", "dram_wait", ...
+
+struct TileStatistics {
+  std::array<Picoseconds, kTileStates> time{};
+  Picoseconds matrix_busy = 0, vector_busy = 0;
+  Picoseconds first_start = 0, finish = 0;  ///< of the tile's first and last instruction
+  double flop = 0;                          ///< executed by the matrix engine
+  double recomputed_flop = 0;               ///< part of `flop` in Phase::recompute
+  std::uint64_t sram_peak = 0;              ///< high-water mark, bytes
+  std::uint64_t dram_peak = 0;              ///< high-water mark of this tile's own allocations
+  std::uint64_t bytes_sent = 0, bytes_received = 0;  ///< messages between tiles
+};
+
+enum class LinkKind : std::uint8_t { tile, die };
+
+struct LinkStatistics {
+  TileId from{}, to{};
+  LinkKind kind = LinkKind::tile;
+  std::uint64_t bytes = 0, messages = 0;
+  Picoseconds busy = 0;
+};
+
+struct DramStatistics {
+  TileId site{};
+  std::uint64_t bytes_read = 0, bytes_written = 0;
+  Picoseconds busy = 0;            ///< time with at least one request in service
+  std::uint64_t allocated_peak = 0;  ///< high-water mark, bytes
+};
+
+struct RunStatistics {
+  Picoseconds end = 0;              ///< last completion
+  std::uint64_t events = 0;         ///< entries taken from the event queue
+  std::uint64_t message_hops = 0;   ///< link traversals, memory traffic included
+  std::uint64_t messages = 0;       ///< tile-to-tile messages
+  std::array<std::uint64_t, kCauses> bytes_by_cause{};  ///< injected
+  IdVector<TileId, TileStatistics> tiles;
+  IdVector<LinkId, LinkStatistics> links;
+  IdVector<DramId, DramStatistics> dram;
+};
+
+}  // namespace tilewright

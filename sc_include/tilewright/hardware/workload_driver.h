@@ -1,0 +1,69 @@
+// The process that feeds the tiles.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <systemc>
+#include <tlm>
+
+#include <tilewright/hardware/event_queue.h>
+#include <tilewright/hardware/protocol.h>
+#include <tilewright/hardware/tile.h>
+#include <tilewright/program/program.h>
+
+namespace tilewright {
+
+struct WorkloadDriverConfig {
+  const Program& program;
+  EventQueue& queue;
+  std::uint32_t width = 1, height = 1;  ///< of the mesh
+  std::function<void(double)> progress;
+};
+
+/// Injects the calls of each group into its tiles, in order, up to the tiles' window; a tile that has
+/// retired a call gets its next one in the following delta cycle. Untimed. One multi-bound initiator
+/// per mesh row (binding one to all tiles would take quadratic time). Pauses the simulation when the
+/// last call is complete.
+class WorkloadDriver : public sc_core::sc_module {
+ public:
+  using Out = tlm::tlm_initiator_socket<32, CallTypes, 0>;
+
+  WorkloadDriver(const sc_core::sc_module_name& name, const WorkloadDriverConfig& config);
+
+  void connect(std::uint32_t tile, Tile& module);
+  /// Calls not complete.
+  std::uint64_t outstanding() const { return total_ - retired_; }
+
+ private:
+  class Return : public NonblockingInitiator<CallTypes> {
+   public:
+    tlm::tlm_sync_enum nb_transport_bw(CallRequest& request, CallPhase& phase,
+                                       sc_core::sc_time& delay) override;
+    WorkloadDriver* driver = nullptr;
+  };
+  using CallInterface = tlm::tlm_fw_nonblocking_transport_if<CallRequest, CallPhase>;
+  struct Client {
+    CallInterface* tile = nullptr;
+    std::uint32_t position = 0;  // in its row's socket
+    std::uint32_t calls = 0, injected = 0, retired = 0;
+    bool pending = false;
+  };
+
+  void end_of_elaboration() override;
+  void inject();
+  void retired(std::uint32_t tile);
+
+  WorkloadDriverConfig config_;
+  std::vector<std::unique_ptr<Out>> rows_;
+  std::vector<Return> returns_;
+  std::vector<std::uint32_t> bound_;  // by row
+  std::vector<Client> clients_;       // by tile
+  std::vector<std::uint32_t> pending_, injecting_;
+  std::uint64_t total_ = 0, retired_ = 0, report_at_ = 0;
+  sc_core::sc_event more_;
+};
+
+}  // namespace tilewright

@@ -1,0 +1,110 @@
+// The machine as described by its user: plain data, read from YAML, checked once.
+//
+// Known by the plan (how much fits, what is near) and by the hardware (what to elaborate).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tilewright/base/config.h>
+#include <tilewright/base/ids.h>
+#include <tilewright/base/quantity.h>
+
+namespace tilewright {
+
+/// Matrix engine of a tile.
+struct MatrixConfig {
+  std::string model = "peak";  ///< factory name of the timing model
+  /// Peak by number format ("fp16", "bf16", "fp32", "fp8", "int8"); absent = unsupported.
+  std::map<std::string, FlopRate> peak;
+};
+
+/// Vector engine: elements per second for one pass over fp16/bf16 elements (fp32 runs at half).
+struct VectorConfig {
+  Frequency throughput{0};
+};
+
+struct SramConfig {
+  Bytes capacity{0};
+  Bandwidth bandwidth = Bandwidth::unlimited();  ///< operand stream of the engines, read + write
+};
+
+/// One kind of directed link.
+struct LinkConfig {
+  Bandwidth bandwidth{0};
+  Seconds latency{0};  ///< head latency of the hop: router and wire together
+};
+
+struct NocConfig {
+  LinkConfig link;      ///< between tiles of one die
+  LinkConfig die_link;  ///< across a die boundary, in x or y
+  std::string routing = "xy";
+  std::string switching = "cut-through";
+};
+
+/// How a tile spreads its traffic over the DRAM controllers.
+enum class DramPolicy {
+  nearest,      ///< all to the controller fewest hops away (ties: balanced, then lowest id)
+  interleaved,  ///< equal parts to every controller of the tile's die
+};
+
+struct DramConfig {
+  std::string model = "bandwidth";
+  Bandwidth bandwidth{0};  ///< of one controller, reads and writes together
+  Bytes capacity{0};       ///< of one controller
+  Seconds latency{0};      ///< from the request's arrival to the first byte
+  DramPolicy policy = DramPolicy::nearest;
+  /// Tiles the controllers attach to, mesh coordinates, in DramId order; at most one per tile.
+  std::vector<std::pair<int, int>> sites;
+};
+
+/// A mesh of dies of tiles. Coordinates: x grows to the right, y downwards.
+struct MachineConfig {
+  std::string name;
+  int dies_x = 1, dies_y = 1;
+  int tiles_x = 1, tiles_y = 1;  ///< per die
+  MatrixConfig matrix;
+  VectorConfig vector;
+  SramConfig sram;
+  NocConfig noc;
+  DramConfig dram;
+  /// Tiles whose router works but whose engines are not used (spare nodes), mesh coordinates.
+  std::vector<std::pair<int, int>> spare;
+  /// What the file marks as assumed and not published: "tile.sram.bandwidth: ...".
+  std::vector<std::string> assumptions;
+
+  int width() const { return dies_x * tiles_x; }
+  int height() const { return dies_y * tiles_y; }
+  int tiles() const { return width() * height(); }
+  int usable_tiles() const { return tiles() - static_cast<int>(spare.size()); }
+  TileId tile(int x, int y) const { return static_cast<TileId>(y * width() + x); }
+  int x(TileId t) const { return static_cast<int>(index(t)) % width(); }
+  int y(TileId t) const { return static_cast<int>(index(t)) / width(); }
+  bool is_spare(TileId t) const;  ///< O(spare tiles): loops over all tiles take spare_map()
+  std::vector<bool> spare_map() const;  ///< by tile
+  /// Die of a tile, row-major over the dies.
+  int die(TileId t) const { return y(t) / tiles_y * dies_x + x(t) / tiles_x; }
+  /// True when the neighbouring tiles lie on different dies.
+  bool crosses_die(TileId a, TileId b) const;
+  /// Manhattan distance.
+  int hops(TileId a, TileId b) const;
+  FlopRate peak(const std::string& format) const;  ///< InputError when the format is unsupported
+};
+
+/// The largest mesh: tile numbers travel in 24 bits of a message.
+constexpr std::int64_t kMaxTiles = std::int64_t{1} << 24;
+
+/// Reads and checks a machine description (docs/machine.md). Throws InputError.
+MachineConfig read_machine(const Document& document);
+
+/// The controllers a tile uses under the machine's policy, in DramId order: one for `nearest`, those
+/// of its die (or all, when its die has none) for `interleaved`. Deterministic; nearest balances the
+/// number of client tiles among equally near controllers (spare tiles are no clients, but are given
+/// a controller too). Empty if the machine has no DRAM.
+IdVector<TileId, std::vector<DramId>> assign_dram(const MachineConfig& machine);
+
+}  // namespace tilewright

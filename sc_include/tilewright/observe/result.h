@@ -1,0 +1,90 @@
+// The outcome of a run, as data: what the text report and the JSON file say.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tilewright/base/quantity.h>
+#include <tilewright/hardware/statistics.h>
+#include <tilewright/machine/machine.h>
+
+namespace tilewright {
+
+/// A mean, a maximum, and where the maximum is.
+struct Utilisation {
+  double mean = 0, max = 0;  ///< fractions of the iteration
+  std::string where;         ///< "link (3,0)->(4,0) die-to-die", "dram 5 at (0,1)"
+};
+
+struct StageResult {
+  int stage = 0;
+  std::int64_t first_layer = 0, layers = 0;  ///< decoder layers held
+  bool embedding = false, head = false;
+  int tiles = 0;                             ///< all replicas
+  std::int64_t parameters = 0;
+  Seconds busy{0};            ///< mean over its tiles: an engine has an operation in hand
+  Bytes peak_sram{0};         ///< largest of its tiles, measured
+  Bytes peak_dram{0};         ///< largest of its tiles, measured
+  int micro_batches_in_flight = 0;  ///< peak
+  std::array<Seconds, kTileStates> time{};  ///< mean over its tiles, by TileState
+};
+
+/// High-water marks against what the machine has, measured; filled by summarise().
+struct MemoryPeaks {
+  Bytes sram{0}, sram_capacity{0};  ///< of the fullest tile
+  std::string sram_where;           ///< "tile (3,0)"
+  Bytes dram{0}, dram_capacity{0};  ///< of the fullest controller; 0 on a machine without DRAM
+  std::string dram_where;           ///< "dram 5 at (0,1)"
+};
+
+/// Lower bounds on the iteration time; the simulated time is never below any of them.
+struct Bounds {
+  Seconds compute{0};    ///< matrix work of the busiest stage at peak rate
+  Seconds dram{0};       ///< bytes of the busiest controller at its bandwidth
+  Seconds bisection{0};  ///< bytes over the busiest full cut of the mesh at the cut's bandwidth
+  Seconds pipeline{0};   ///< the schedule with matrix work at peak rate and nothing else
+};
+
+struct Result {
+  std::string machine, model, plan;
+  std::string fidelity = "message";
+  Seconds iteration_time{0};
+  double samples = 0, tokens = 0;  ///< per iteration (the true batch)
+  Flop flops_model{0};             ///< no recomputation
+  Flop flops_hardware{0};          ///< executed, recomputation included
+  std::string flops_convention;    ///< "full attention scores" or "causal half"
+  double mfu = 0, hfu = 0;         ///< of the peak of the tiles used
+  double bubble_fraction = 0;      ///< bubble time of the tiles used / their time
+  /// Mean over the tiles used, by TileState; sums to the iteration time.
+  std::array<Seconds, kTileStates> breakdown{};
+  std::vector<StageResult> stages;
+  Utilisation links, dram;
+  MemoryPeaks memory;
+  Bounds bounds;
+  int tiles_total = 0, tiles_used = 0, tiles_spare = 0;
+  std::array<Bytes, kCauses> traffic{};  ///< bytes injected, by Cause
+  Bytes dram_read{0}, dram_written{0};
+  std::uint64_t events = 0, messages = 0, message_hops = 0;
+  std::vector<std::string> notes;  ///< assumptions and warnings a reader should see
+  std::int64_t parameters = 0;
+};
+
+/// Fills what follows from the hardware's counters alone: iteration time, breakdown, utilisations,
+/// traffic, events, bubble fraction, dram and bisection bounds. `used` marks the tiles that have
+/// work; means are over them.
+/// A tile is used when it is not idle for the whole run.
+void summarise(const MachineConfig& machine, const RunStatistics& run, Result& result);
+
+/// Fills what the counters say about the tiles of one stage: tiles, busy, time, peak_sram, peak_dram.
+void summarise_stage(const RunStatistics& run, const std::vector<TileId>& tiles,
+                     StageResult& stage);
+
+/// The report for people: 80–100 columns, no colour, ends with a newline.
+std::string text_report(const Result& result);
+/// The same for programs: keys in the order of docs/result.md, shortest round-trip numbers,
+/// no host times: equal inputs give equal bytes.
+std::string json_report(const Result& result);
+
+}  // namespace tilewright

@@ -1,0 +1,55 @@
+// Cutting a GEMM whose operands do not fit the SRAM into blocks, so that DRAM traffic is least.
+#pragma once
+
+#include <cstdint>
+
+namespace tilewright {
+
+/// C[m,n] (+)= A[m,k] · B[k,n], `batch` times, on one tile.
+struct Gemm {
+  std::int64_t batch = 1, m = 1, n = 1, k = 1;
+  double flop_scale = 1;  ///< part of the products that count (causal attention skips some)
+  double flop() const {
+    return 2.0 * flop_scale * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) *
+           static_cast<double>(k);
+  }
+};
+
+/// Where the operands live, and their element sizes in bytes.
+struct GemmOperands {
+  int a_bytes = 2, b_bytes = 2, c_bytes = 2;
+  bool a_resident = false, b_resident = false, c_resident = false;  ///< already in SRAM
+  bool accumulate = false;  ///< C is read before it is written (gradient accumulation)
+};
+
+enum class LoopOrder : std::uint8_t {
+  all_resident,       ///< one batch element's operands fit: each is moved once
+  output_stationary,  ///< a C block stays until its sum is complete
+  a_panel,            ///< a full-depth panel of A stays while B streams past
+  b_panel,            ///< a full-depth panel of B stays while A streams past
+  weight_stationary,  ///< a block of B stays, partial sums of C are spilled
+  input_stationary,   ///< a block of A stays, partial sums of C are spilled
+};
+
+struct Blocking {
+  bool feasible = false;
+  LoopOrder order = LoopOrder::all_resident;
+  std::int64_t block_m = 0, block_n = 0, block_k = 0;
+  std::int64_t blocks = 1;        ///< steps of the loop nest, batch included
+  std::int64_t a_traffic = 0;     ///< DRAM bytes read of A, all batches; 0 when resident
+  std::int64_t b_traffic = 0;
+  std::int64_t c_read = 0;        ///< partial sums and accumulation
+  std::int64_t c_write = 0;
+  std::int64_t fill = 0;          ///< bytes that must arrive before the first step
+  std::int64_t sram_stream = 0;   ///< bytes the engine moves through the SRAM
+  std::int64_t footprint = 0;     ///< SRAM bytes of the double-buffered blocks
+  std::int64_t dram_bytes() const { return a_traffic + b_traffic + c_read + c_write; }
+};
+
+/// The blocking with the least DRAM traffic whose double-buffered blocks fit `sram_free` bytes, over
+/// the loop orders above and all block counts of the free dimension; more SRAM never gives more
+/// traffic. Accumulators are four bytes; a block is at least 64 deep (or k). Infeasible only if not
+/// even 1 × 1 × 64 blocks fit. Complexity O(√n + √k).
+Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t sram_free);
+
+}  // namespace tilewright

@@ -1,0 +1,81 @@
+// From the operators of a block to the kernels a tile runs: forward, recomputation, backward.
+//
+// A kernel is one matrix operator with the pointwise operators that can consume its result on the
+// way out (bias, activation, softmax), or a run of vector operators. Tensors that live only inside
+// a kernel never leave the SRAM; the others are its reads and writes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tilewright/plan/blocking.h>
+#include <tilewright/plan/partition.h>
+#include <tilewright/plan/plan.h>
+#include <tilewright/program/program.h>
+#include <tilewright/workload/graph.h>
+
+namespace tilewright {
+
+/// What a tensor is to the memory plan: classes are resident in SRAM, or not, as a whole.
+enum class TensorClass : std::uint8_t { weight, gradient, optimizer, saved, temporary };
+constexpr int kTensorClasses = 5;
+std::string to_string(TensorClass c);
+
+/// A tensor read or written by a kernel, on one rank.
+struct Access {
+  std::string tensor;
+  TensorClass cls = TensorClass::temporary;
+  std::int64_t bytes = 0;
+};
+
+struct Kernel {
+  std::string name;  ///< "mlp.up", "mlp.up.dgrad", "mlp.up.wgrad"
+  Phase phase = Phase::forward;
+  /// Matrix part; a and b are its operands (read in blocks), absent for a vector kernel.
+  bool matrix = false;
+  Gemm gemm;
+  Access a, b;
+  bool accumulate = false;         ///< the result is added to what is stored (weight gradients)
+  double vector_elements = 0;      ///< elements × passes of the vector engine
+  std::vector<Access> reads;       ///< streamed once, besides a and b
+  std::vector<Access> writes;      ///< streamed once; the tensor to all-reduce comes first
+  std::int64_t all_reduce = 0;     ///< bytes of writes[0] to sum over the tensor group afterwards
+};
+
+/// A tensor with its size on one rank.
+struct SizedTensor {
+  std::string name;
+  std::int64_t bytes = 0;
+};
+
+/// Everything a block does for one micro-batch on one rank.
+struct BlockKernels {
+  std::vector<Kernel> forward;    ///< first pass
+  std::vector<Kernel> recompute;  ///< the forward again, before backward; empty without recomputation
+  std::vector<Kernel> backward;
+  std::string input, output;      ///< names of the block's input and output activation, "" if none
+  std::string input_gradient, output_gradient;
+  std::int64_t input_bytes = 0, output_bytes = 0;
+  std::vector<SizedTensor> stash;    ///< kept per micro-batch from forward to backward (input included)
+  std::vector<SizedTensor> rebuilt;  ///< produced by recomputation, alive during backward
+  std::int64_t temporaries = 0;      ///< peak bytes of other tensors alive between kernels
+  std::int64_t stash_bytes() const;
+  std::int64_t rebuilt_bytes() const;
+};
+
+struct KernelOptions {
+  int tensor = 1;
+  std::int64_t samples = 1;
+  DType precision = DType::fp16;
+  StateBytes state;
+  bool training = true;
+  /// Full: a layer keeps its input only and runs again before its backward pass; the masks of other
+  /// blocks are drawn again from their seed.
+  bool recompute = false;
+};
+
+/// Builds the kernels of a block. Pure; O(operators²) with a few operators.
+BlockKernels make_kernels(const Block& block, const KernelOptions& options);
+
+}  // namespace tilewright

@@ -1,0 +1,106 @@
+// Everything decided about a pipeline stage before its program is written: which blocks, what is
+// resident where, and how much memory that takes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <tilewright/machine/machine.h>
+#include <tilewright/plan/cost.h>
+#include <tilewright/plan/kernels.h>
+#include <tilewright/plan/placement.h>
+#include <tilewright/plan/plan.h>
+#include <tilewright/plan/schedule.h>
+#include <tilewright/plan/stages.h>
+
+namespace tilewright {
+
+/// One consumer of a rank's memory.
+struct MemoryItem {
+  std::string name;  ///< "weights", "stashed activations (4 micro-batches)", ...
+  TensorClass cls = TensorClass::weight;
+  std::int64_t bytes = 0;
+  bool in_sram = false;
+};
+
+struct StagePlan {
+  int stage = 0;
+  StageRange range;                 ///< of Graph::chain
+  std::int64_t first_layer = 0, layers = 0;
+  bool embedding = false, head = false;
+  std::int64_t parameters = 0;      ///< of the whole stage
+  std::int64_t local_parameters = 0;  ///< held by one rank
+  int in_flight = 1;                ///< peak micro-batches between forward and backward
+  Residency residency;
+  std::int64_t sram_resident = 0;   ///< bytes per rank that residents take at their peak
+  std::int64_t sram_working = 0;    ///< largest kernel footprint
+  std::vector<MemoryItem> memory;   ///< per rank, largest first
+  std::int64_t sram_bytes() const { return sram_resident + sram_working; }
+  std::int64_t dram_bytes() const;
+};
+
+/// The costs of a block's kernels, list by list.
+struct BlockCosts {
+  std::vector<KernelCost> forward, recompute, backward;
+  bool feasible() const;
+  std::int64_t footprint() const;  ///< the largest of all
+};
+
+/// The optimiser step of a rank: one vector kernel over its parameters.
+Kernel optimizer_kernel(const PlanConfig& plan, std::int64_t local_parameters);
+
+/// Chooses, stage by stage, what is resident in SRAM: among all sets of tensor classes that fit, the
+/// one with the least closed-form iteration time, then the least DRAM traffic. A larger SRAM only
+/// adds sets and loosens blockings, so it is never slower. Throws InputError naming stage, tile,
+/// needs, the three largest consumers and what would fit when SRAM or DRAM is too small.
+class StagePlanner {
+ public:
+  StagePlanner(const Graph& graph, const PlanConfig& plan, const MachineConfig& machine,
+               const Placement& placement);
+
+  /// Plans every stage and checks capacities.
+  std::vector<StagePlan> plan_stages();
+
+  /// Kernels of chain position `block` for `samples` samples. Computed once per distinct pair.
+  const BlockKernels& kernels(std::uint32_t block, std::int64_t samples);
+  /// Their costs beside `sram_resident` bytes of residents. Computed once per distinct argument.
+  const BlockCosts& costs(std::uint32_t block, std::int64_t samples, const Residency& residency,
+                          std::int64_t sram_resident);
+  /// Cost of the optimiser step of a stage.
+  KernelCost optimizer_cost(const StagePlan& stage) const;
+  const TileRates& rates() const { return rates_; }
+
+ private:
+  StagePlan plan_stage(int stage, const StageRange& range);
+  std::vector<StageRange> cut() const;
+  /// Closed-form iteration time and DRAM bytes of one rank; nothing when a kernel does not fit.
+  std::optional<std::pair<double, double>> evaluate(const StagePlan& stage);
+  bool choose_residency(StagePlan& stage);
+  void list_memory(StagePlan& stage);
+  void check_dram(const std::vector<StagePlan>& stages);
+  [[noreturn]] void refuse(const StagePlan& stage, const std::string& where, std::int64_t need,
+                           std::int64_t capacity, bool sram);
+  std::string advice() const;
+  bool fits(const PlanConfig& variant) const;
+  KernelOptions kernel_options(std::int64_t samples) const;
+
+  const Graph& graph_;
+  const PlanConfig& plan_;
+  const MachineConfig& machine_;
+  const Placement& placement_;
+  IdVector<TileId, std::vector<DramId>> dram_of_;
+  std::vector<int> clients_;  // per controller
+  TileRates rates_;
+  bool advise_ = true;
+  std::map<std::pair<std::uint32_t, std::int64_t>, BlockKernels> kernels_;
+  std::map<std::tuple<std::uint32_t, std::int64_t, std::array<bool, kTensorClasses>, std::int64_t>,
+           BlockCosts>
+      costs_;
+};
+
+}  // namespace tilewright

@@ -1,0 +1,146 @@
+// The tile instruction set: the contract between plan and hardware.
+//
+// A tile is a decoupled machine. Six engines take instructions from in-order streams; order between
+// engines comes from dependences alone. Programs are flyweights: every tile of a pipeline stage
+// shares the stage's segments, and what differs between tensor ranks (peers, chunk sizes) is worked
+// out from the rank when an instruction issues. Memory grows with the number of distinct segments,
+// not with micro-batches × layers × tiles.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tilewright/base/ids.h>
+
+namespace tilewright {
+
+/// The in-order streams of a tile.
+enum class Engine : std::uint8_t { matrix, vector, dma_in, dma_out, net_send, net_recv };
+constexpr int kEngines = 6;
+
+enum class Opcode : std::uint8_t {
+  compute,   ///< on matrix or vector: `amount` of the work described by Program::shapes[operand]
+  load,      ///< dma_in: bytes from the tile's DRAM; done when the last byte has arrived
+  store,     ///< dma_out: bytes to the tile's DRAM; done when the controller has taken the last byte
+  send,      ///< net_send: bytes to peers[operand][rank]; buffered: done when injected
+  recv,      ///< net_recv: one message of channel `channel` from peers[operand][rank]
+  allocate,  ///< dma_in or dma_out: bytes in `space`, at once; over capacity is an error
+  release,   ///< the reverse
+};
+
+enum class Space : std::uint8_t { sram, dram };
+
+/// The part of the iteration an instruction belongs to.
+enum class Phase : std::uint8_t { forward, backward, recompute, gradient_sync, optimizer };
+constexpr int kPhases = 5;
+
+/// On whose behalf bytes move (and what a tile that waits for them is waiting for).
+enum class Cause : std::uint8_t {
+  memory,      ///< DRAM traffic of operators
+  tensor,      ///< tensor-parallel collectives
+  data,        ///< gradient all-reduce
+  pipeline,    ///< stage-to-stage transfers
+};
+constexpr int kCauses = 4;
+
+/// A byte count that may depend on the rank: part (rank + offset) mod parts of `total`, cut as evenly
+/// as whole bytes allow (the first total mod parts parts hold one more). parts = 1: `total` for all.
+struct Share {
+  std::uint64_t total = 0;
+  std::uint32_t parts = 1;
+  std::uint32_t offset = 0;
+  std::uint64_t bytes(std::uint32_t rank) const {
+    if (parts == 1) return total;
+    const std::uint64_t part = (std::uint64_t{rank} + offset) % parts;
+    return total / parts + (part < total % parts ? 1 : 0);
+  }
+};
+
+/// No dependence.
+constexpr std::uint32_t kNone = 0xffffffffu;
+
+/// One instruction. Dependences are indices of earlier instructions of the same segment:
+/// the instruction issues once they are complete, every earlier instruction of its own engine has
+/// issued (matrix, vector, net_recv: completed), and, with `after_previous`, every instruction of
+/// all earlier calls is complete.
+struct Instruction {
+  Opcode op = Opcode::compute;
+  Engine engine = Engine::matrix;
+  Phase phase = Phase::forward;
+  Cause cause = Cause::memory;
+  bool after_previous = false;
+  Space space = Space::sram;
+  std::uint16_t name = 0;        ///< Program::names: the operator or collective it came from
+  std::uint16_t channel = 0;     ///< send, recv
+  std::array<std::uint32_t, 3> after{kNone, kNone, kNone};
+  std::uint32_t operand = 0;     ///< compute: shape; send, recv: peer table
+  std::uint32_t amount = 0;      ///< compute: numerator of the fraction of the shape's work
+  Share share;                   ///< load, store, send, recv, allocate, release
+};
+static_assert(sizeof(Instruction) <= 48, "instructions are read on the hot path");
+
+/// The work of one operator on one tile; `compute` instructions run fractions of it.
+struct ComputeShape {
+  Engine engine = Engine::matrix;
+  std::uint32_t format = 0;         ///< Program::names: number format, "fp16"
+  std::uint32_t denominator = 1;    ///< Instruction::amount counts these parts of the whole
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;  ///< matrix: independent GEMMs and their extents
+  double flop = 0;                  ///< matrix: 2·batch·m·n·k
+  double elements = 0;              ///< vector: elements × passes
+  double sram_bytes = 0;            ///< operand and result bytes through the SRAM, whole operator
+};
+
+/// A list of instructions run as a unit, with the streams of the engines precomputed.
+struct Segment {
+  std::string name;  ///< "layer.forward", "layer.backward.short"
+  std::vector<Instruction> code;
+  /// Per engine, the indices into `code` in program order. Filled by Program::seal().
+  std::array<std::vector<std::uint32_t>, kEngines> streams;
+};
+
+/// One execution of a segment. Calls run in order; engines may run ahead into later calls.
+struct Call {
+  std::uint32_t segment = 0;
+  std::uint32_t micro_batch = 0;  ///< MicroBatchId, or kNoMicroBatch
+  std::uint32_t layer = 0;        ///< position in the model's chain of blocks, for reports
+};
+constexpr std::uint32_t kNoMicroBatch = 0xffffffffu;
+
+/// What all tiles of one group (a pipeline stage of one replica, or a hand-written program's tiles)
+/// run. `rank` r is tiles[r].
+struct TileGroup {
+  std::string name;           ///< "stage 3" for reports
+  std::uint32_t stage = 0;    ///< groups of equal stage are reported together
+  std::vector<TileId> tiles;
+  std::vector<Call> calls;
+  /// Peer tables by Instruction::operand: for each rank the other end. A table that an instruction
+  /// of this group's calls uses must have one entry per rank.
+  std::vector<std::vector<TileId>> peers;
+  std::uint64_t sram_resident = 0;  ///< bytes per tile allocated for the whole iteration
+  std::uint64_t dram_resident = 0;
+};
+
+/// The whole program.
+struct Program {
+  std::vector<std::string> names;     ///< string table
+  std::vector<ComputeShape> shapes;
+  std::vector<Segment> segments;
+  std::vector<TileGroup> groups;
+  std::vector<std::string> channels;  ///< "tensor ring", "pipeline forward": one source per tile each
+
+  std::uint16_t intern(const std::string& name);  ///< index in `names`, added when new
+  /// Computes the streams and checks the program: dependences point backwards, engines match
+  /// opcodes, operands exist, peer tables are complete, a tile belongs to one group, every tile's
+  /// sends and receives agree in number and bytes with its peers'. Throws InputError naming the
+  /// group, segment and instruction (a size mismatch names both ends).
+  void seal();
+};
+
+std::string to_string(Engine e);
+std::string to_string(Opcode o);
+std::string to_string(Phase p);
+std::string to_string(Cause c);
+
+}  // namespace tilewright

@@ -1,0 +1,30 @@
+// The facade: a model, a plan and a machine in, a Result out.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <tilewright/machine/machine.h>
+#include <tilewright/observe/result.h>
+#include <tilewright/plan/plan.h>
+#include <tilewright/program/program.h>
+#include <tilewright/workload/graph.h>
+
+namespace tilewright {
+
+enum class Fidelity { message };
+
+struct SimulateOptions {
+  Fidelity fidelity = Fidelity::message;
+  std::function<void(double fraction)> progress;
+  /// Told when a phase begins: "lower", "elaborate", "run", "report"; for profiles of host time.
+  std::function<void(const char* phase)> on_phase;
+  bool reverse_construction = false;  ///< see PlatformOptions; for tests
+};
+
+/// Checks, lowers, elaborates, runs and summarises. One call per process (the SystemC kernel cannot
+/// restart). Throws InputError, DeadlockError, InternalError.
+Result simulate(const MachineConfig& machine, const Graph& graph, const PlanConfig& plan,
+                const SimulateOptions& options = {});
+
+}  // namespace tilewright

@@ -1,0 +1,174 @@
+// What is to be computed, with nothing said about where: tensors, operators, blocks, the graph.
+//
+// An operator is an einsum-like loop nest over five dimensions; each operand is a projection of the
+// nest onto some of them. That is all a partition needs: splitting a dimension splits the operands
+// that have it, replicates those that do not, and leaves partial sums where it is reduced.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tilewright/base/quantity.h>
+#include <tilewright/workload/dtype.h>
+
+namespace tilewright {
+
+/// The loop dimensions. A GEMM is Y[batch,row,col] = Σ_red X[batch,row,red] · W[col,red];
+/// attention scores add `head`:
+/// S[batch,head,row,col] = Σ_red Q[batch,head,row,red] · K[batch,head,col,red].
+enum class Dim : std::uint8_t {
+  batch,  ///< samples; extent 1 in the graph, the micro-batch when lowered
+  head,   ///< attention heads
+  row,    ///< tokens (query tokens in attention)
+  col,    ///< output features, or key tokens in the scores
+  red,    ///< the reduced dimension: input features, head size in the scores
+};
+constexpr int kDims = 5;
+
+/// Extents by Dim, 1 where the operator does not have the dimension.
+struct Extents {
+  std::array<std::int64_t, kDims> size{1, 1, 1, 1, 1};
+  std::int64_t& operator[](Dim d) { return size[static_cast<int>(d)]; }
+  std::int64_t operator[](Dim d) const { return size[static_cast<int>(d)]; }
+};
+
+/// A set of Dims.
+class DimSet {
+ public:
+  constexpr DimSet() = default;
+  template <class... D>
+  constexpr explicit DimSet(D... dims) : bits_((0u | ... | bit(dims))) {}
+  constexpr bool has(Dim d) const { return (bits_ & bit(d)) != 0; }
+  constexpr bool operator==(DimSet o) const { return bits_ == o.bits_; }
+
+ private:
+  static constexpr std::uint8_t bit(Dim d) {
+    return static_cast<std::uint8_t>(1u << static_cast<int>(d));
+  }
+  std::uint8_t bits_ = 0;
+};
+
+/// What an element of a tensor is stored as; the plan's precision turns it into bytes.
+enum class Storage : std::uint8_t {
+  compute,  ///< the precision the matrix engine works in (fp16, bf16, ...)
+  mask,     ///< one byte (dropout masks)
+  fp32,     ///< always four bytes (loss logits, statistics)
+  index,    ///< four bytes (token ids)
+};
+
+/// Bytes of one element when the matrix engine works in `compute`.
+int bytes_of(Storage storage, DType compute);
+
+/// One use of a tensor by an operator.
+struct Operand {
+  /// Unique within the block; equal names are the same tensor. Activations enter a block as "x" and
+  /// leave it as "y". Weights are unique within the graph, up to the layer they belong to.
+  std::string tensor;
+  DimSet dims;
+  Storage storage = Storage::compute;
+  /// Elements per point of the projection, as a fraction: kv_heads/heads for the K or V that
+  /// grouped-query attention reads, the share of the columns for the q, k and v that one fused GEMM
+  /// writes; 1 in most operands.
+  std::int64_t numerator = 1;
+  std::int64_t denominator = 1;
+
+  /// Elements of the tensor when the operator has these extents, whole or split: the product over
+  /// `dims` times the fraction.
+  double elements(const Extents& extents) const;
+};
+
+enum class OpKind : std::uint8_t {
+  gemm,          ///< matrix engine, weights as second operand
+  batched_gemm,  ///< matrix engine, both operands activations (attention)
+  norm,          ///< layer norm or RMS norm
+  softmax,       ///< with scaling, mask and dropout where the model has them
+  elementwise,   ///< activation, rotary embedding, residual add, dropout, bias
+  embedding,     ///< table look-up: bytes only, no FLOPs
+  loss,          ///< cross entropy over the vocabulary
+};
+
+/// The operator's place in the model; partition presets (Megatron, ...) split by it.
+enum class OpRole : std::uint8_t {
+  embedding,
+  attention_norm,
+  qkv,
+  rotary,
+  scores,
+  softmax,
+  context,
+  projection,
+  attention_residual,
+  mlp_norm,
+  mlp_up,
+  activation,
+  mlp_down,
+  mlp_residual,
+  final_norm,
+  head,
+  loss,
+};
+std::string to_string(OpRole role);
+
+struct Operator {
+  std::string name;  ///< unique within the block: "qkv", "mlp_up"
+  OpKind kind = OpKind::elementwise;
+  OpRole role = OpRole::qkv;
+  Extents extents;               ///< per sample (batch = 1)
+  std::vector<Operand> inputs;   ///< activations read
+  std::vector<Operand> weights;  ///< parameters read (no batch, no row)
+  std::vector<Operand> outputs;  ///< activations written; the first is the result
+  /// Tensors of this block that the backward pass reads: kept from forward, or recomputed.
+  std::vector<Operand> saved;
+  /// Vector-engine passes over vector_elements(), forward and backward (0 for pure matrix work; a
+  /// GEMM's bias add counts one). docs/workload.md gives the figure of each kind.
+  int forward_passes = 0;
+  int backward_passes = 0;
+  std::int64_t parameters = 0;  ///< owned here; 0 for a weight that another operator owns (tied)
+  double flop_scale = 1;        ///< share of the loop nest that is counted (causal attention)
+
+  bool on_matrix_engine() const { return kind == OpKind::gemm || kind == OpKind::batched_gemm; }
+  /// 2 × MAC of the forward operator for one sample; 0 off the matrix engine.
+  Flop forward_flop() const;
+  /// Input gradient (both inputs for batched_gemm) and weight gradient, one sample.
+  Flop input_gradient_flop() const;
+  Flop weight_gradient_flop() const;
+  /// Elements that one vector pass visits: the points of the nest with the reduction left out,
+  /// which are the elements of the result (of the logits in the loss). `local` may be a part of the
+  /// extents.
+  static double vector_elements(const Extents& local);
+};
+
+/// A run of operators that a pipeline cut never enters: the embedding, one layer, or the head.
+struct Block {
+  std::string name;  ///< "embedding", "layer", "head"
+  std::vector<Operator> operators;
+  std::int64_t parameters() const;
+  Flop forward_flop() const;
+  /// Input-gradient plus weight-gradient FLOPs.
+  Flop backward_flop() const;
+  /// Distinct saved tensors of one sample, nothing split or recomputed.
+  Bytes saved_bytes(DType compute) const;
+  const Operator& find(OpRole role) const;  ///< throws InternalError when absent
+};
+
+/// How attention FLOPs are counted: all scores, or the causal half.
+enum class AttentionFlops : std::uint8_t { full, causal_half };
+
+/// The operator graph of a model: a chain of blocks, equal ones stored once.
+struct Graph {
+  std::string model;                 ///< name for reports
+  std::int64_t sequence = 0;         ///< tokens per sample the extents were built for
+  std::int64_t hidden = 0;           ///< width of the activation that passes between blocks
+  std::vector<Block> blocks;         ///< distinct blocks
+  std::vector<std::uint32_t> chain;  ///< indices into `blocks`: embedding, layer × L, head
+
+  std::int64_t layers() const;      ///< blocks in the chain named "layer"
+  std::int64_t parameters() const;  ///< tied weights once
+  Flop forward_flop() const;        ///< one sample, forward
+  Flop training_flop() const;       ///< one sample, forward + backward, no recomputation
+  const Block& block(std::size_t position) const { return blocks[chain[position]]; }
+};
+
+}  // namespace tilewright

@@ -1,0 +1,37 @@
+// The parts of `tilewright describe`: each adds to the text for people and to the JSON.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "inputs.h"
+
+namespace tilewright::cli {
+
+using Json = nlohmann::ordered_json;
+
+/// What describe prints.
+struct Description {
+  std::string text;
+  Json json;
+
+  /// Starts a part: a heading underlined.
+  void heading(const std::string& title);
+  /// "  name            value".
+  void line(const std::string& name, const std::string& value);
+};
+
+/// Every value of a file as it is used, with where it comes from; also into json[kind]["settings"].
+void describe_settings(Description& out, const std::string& kind, const Document& document);
+
+void describe_platform(Description& out, const Inputs::Platform& platform);
+void describe_model(Description& out, const Inputs::Model& model);
+void describe_plan(Description& out, const Inputs::Plan& plan);
+/// What only the three files together say: whether the plan fits, and where its ranks sit.
+void describe_job(Description& out, const Inputs& inputs);
+
+/// 51200 -> "51,200".
+std::string grouped(std::int64_t value);
+
+}  // namespace tilewright::cli

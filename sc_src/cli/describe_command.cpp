@@ -1,0 +1,94 @@
+// `tilewright describe`: what the files mean, without simulating.
+#include <iostream>
+
+#include <fmt/format.h>
+
+#include <tilewright/base/error.h>
+#include <tilewright/observe/version.h>
+
+#include "commands.h"
+#include "describe.h"
+#include "files.h"
+#include "options.h"
+
+namespace tilewright::cli {
+namespace po = boost::program_options;
+namespace {
+
+CommandOptions describe_options() {
+  CommandOptions command{
+      "describe",
+      "tilewright describe: shows what a platform, a model, a plan, or all three mean: every "
+      "value\n"
+      "with its origin (file and line, --set, or default), sizes, parameters and FLOPs.",
+      "  tilewright describe --model workloads/models/megatron-18b.yaml --json model.json",
+      po::options_description("", 100)};
+  add_input_options(command.options);
+  command.options.add_options()(
+      "json", po::value<std::string>()->value_name("FILE"),
+      "also write it as JSON; - writes it to stdout in place of the text");
+  return command;
+}
+
+}  // namespace
+
+void Description::heading(const std::string& title) {
+  text +=
+      fmt::format("{}{}\n{}\n", text.empty() ? "" : "\n", title, std::string(title.size(), '-'));
+}
+
+void Description::line(const std::string& name, const std::string& value) {
+  text += fmt::format("  {:<22} {}\n", name, value);
+}
+
+std::string grouped(std::int64_t value) {
+  std::string digits = std::to_string(value);
+  const std::size_t first = digits.front() == '-' ? 1 : 0;
+  for (std::size_t at = digits.size(); at > first + 3;) {
+    at -= 3;
+    digits.insert(at, ",");
+  }
+  return digits;
+}
+
+void describe_settings(Description& out, const std::string& kind, const Document& document) {
+  out.text += "\n  Settings, and where each comes from\n";
+  const auto resolved = document.resolved();
+  std::size_t path_width = 0, value_width = 0;
+  for (const ResolvedValue& v : resolved) {
+    path_width = std::max(path_width, v.path.size());
+    value_width = std::max(value_width, std::min<std::size_t>(v.value.size(), 40));
+  }
+  Json list = Json::array();
+  for (const ResolvedValue& v : resolved) {
+    out.text +=
+        fmt::format("    {:<{}}  {:<{}}  {}\n", v.path, path_width, v.value, value_width, v.origin);
+    list.push_back(Json{{"path", v.path}, {"value", v.value}, {"origin", v.origin}});
+  }
+  out.json[kind]["settings"] = std::move(list);
+}
+
+void describe_command(const std::vector<std::string>& arguments) {
+  const auto values = parse(describe_options(), arguments);
+  if (!values) return;
+  const std::string json = text_of(*values, "json");
+  check_writable(json);
+  const Inputs inputs = read_inputs(*values);
+  if (!inputs.platform && !inputs.model && !inputs.plan) {
+    throw InputError(
+        "describe: give at least one of --platform, --model, --plan (see 'tilewright describe "
+        "--help')");
+  }
+  Description out;
+  out.json["tilewright"] = kVersion;
+  if (inputs.platform) describe_platform(out, *inputs.platform);
+  if (inputs.model) describe_model(out, *inputs.model);
+  if (inputs.plan) describe_plan(out, *inputs.plan);
+  if (inputs.platform && inputs.model && inputs.plan) describe_job(out, inputs);
+  if (!json.empty()) {
+    write_file(json, out.json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+  if (json != "-") std::cout << out.text;
+}
+
+}  // namespace tilewright::cli

@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "describe.h"
+
+namespace tilewright::cli {
+namespace {
+
+constexpr std::pair<Dim, const char*> kDimNames[] = {{Dim::batch, "batch"},
+                                                     {Dim::head, "head"},
+                                                     {Dim::row, "row"},
+                                                     {Dim::col, "col"},
+                                                     {Dim::red, "red"}};
+
+const char* kind_name(OpKind kind) {
+  switch (kind) {
+    case OpKind::gemm:
+      return "gemm";
+    case OpKind::batched_gemm:
+      return "batched_gemm";
+    case OpKind::norm:
+      return "norm";
+    case OpKind::softmax:
+      return "softmax";
+    case OpKind::elementwise:
+      return "elementwise";
+    case OpKind::embedding:
+      return "embedding";
+    case OpKind::loss:
+      return "loss";
+  }
+  return "";
+}
+
+/// The extents an operator has: "head 48, row 2048, col 2048, red 128".
+std::string extents_text(const Extents& extents) {
+  std::string text;
+  for (const auto& [dim, name] : kDimNames) {
+    if (extents[dim] == 1) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, extents[dim]);
+  }
+  return text;
+}
+
+std::string flop_text(Flop f) { return f > Flop(0) ? to_string(f) : "-"; }
+
+Flop backward(const Operator& op) { return op.input_gradient_flop() + op.weight_gradient_flop(); }
+
+Json operator_json(const Operator& op) {
+  Json extents = Json::object();
+  for (const auto& [dim, name] : kDimNames) extents[name] = op.extents[dim];
+  return Json{{"name", op.name},
+              {"role", to_string(op.role)},
+              {"kind", kind_name(op.kind)},
+              {"extents", extents},
+              {"parameters", op.parameters},
+              {"forward_flops", op.forward_flop().value()},
+              {"input_gradient_flops", op.input_gradient_flop().value()},
+              {"weight_gradient_flops", op.weight_gradient_flop().value()},
+              {"forward_passes", op.forward_passes},
+              {"backward_passes", op.backward_passes}};
+}
+
+void describe_block(Description& out, Json& list, const Block& block, std::int64_t count) {
+  out.text += fmt::format("\n  Block \"{}\" x {}: {} parameters, {} forward, {} backward\n",
+                          block.name, count, grouped(block.parameters()),
+                          to_string(block.forward_flop()), to_string(block.backward_flop()));
+  out.text += fmt::format("    {:<20} {:<38} {:>13} {:>12} {:>12} {:>7}\n", "operator", "extents",
+                          "parameters", "forward", "backward", "passes");
+  Json operators = Json::array();
+  for (const Operator& op : block.operators) {
+    out.text += fmt::format("    {:<20} {:<38} {:>13} {:>12} {:>12} {:>7}\n", op.name,
+                            extents_text(op.extents), grouped(op.parameters),
+                            flop_text(op.forward_flop()), flop_text(backward(op)),
+                            fmt::format("{}/{}", op.forward_passes, op.backward_passes));
+    operators.push_back(operator_json(op));
+  }
+  list.push_back(Json{{"name", block.name},
+                      {"count", count},
+                      {"parameters", block.parameters()},
+                      {"forward_flops", block.forward_flop().value()},
+                      {"backward_flops", block.backward_flop().value()},
+                      {"operators", operators}});
+}
+
+}  // namespace
+
+void describe_model(Description& out, const Inputs::Model& model) {
+  const DecoderConfig& c = model.config;
+  const Graph& g = model.graph;
+  const double tokens = static_cast<double>(g.sequence);
+  const double forward = g.forward_flop().value() / tokens;
+  const double training = g.training_flop().value() / tokens;
+
+  out.heading(fmt::format("Model {}", g.model));
+  out.line("layers", grouped(g.layers()));
+  out.line("hidden width", grouped(g.hidden));
+  out.line("heads", c.kv_heads == c.heads ? fmt::format("{} of {}", c.heads, c.head_dim)
+                                          : fmt::format("{} of {}, sharing {} key/value heads",
+                                                        c.heads, c.head_dim, c.kv_heads));
+  out.line("feed-forward width", grouped(c.ffn) + (c.gated_mlp ? ", gated" : ""));
+  out.line("vocabulary", grouped(c.vocab));
+  out.line("sequence", grouped(g.sequence) + " tokens per sample");
+  out.line("parameters", grouped(g.parameters()));
+  const std::string scores = c.attention_flops == AttentionFlops::full
+                                 ? "all attention scores counted"
+                                 : "causal part of the attention scores counted";
+  out.line("FLOPs per token",
+           fmt::format("{} training (forward and backward, {}), {} forward",
+                       to_string(Flop(training)), scores, to_string(Flop(forward))));
+
+  Json& j = out.json["model"];
+  j["name"] = g.model;
+  j["parameters"] = g.parameters();
+  j["flops_per_token"] = training;
+  j["forward_flops_per_token"] = forward;
+  j["flops_per_sample"] = g.training_flop().value();
+  j["flops_convention"] = scores;
+  j["layers"] = g.layers();
+  j["hidden"] = g.hidden;
+  j["heads"] = c.heads;
+  j["kv_heads"] = c.kv_heads;
+  j["head_dim"] = c.head_dim;
+  j["ffn"] = c.ffn;
+  j["vocab"] = c.vocab;
+  j["sequence"] = g.sequence;
+  Json blocks = Json::array();
+  for (std::size_t b = 0; b < g.blocks.size(); ++b) {
+    const auto count = std::count(g.chain.begin(), g.chain.end(), static_cast<std::uint32_t>(b));
+    describe_block(out, blocks, g.blocks[b], count);
+  }
+  j["blocks"] = std::move(blocks);
+  out.text +=
+      "    Extents and FLOPs are of one sample; passes are of the vector engine, forward/"
+      "backward.\n";
+  describe_settings(out, "model", model.document);
+}
+
+}  // namespace tilewright::cli

@@ -1,0 +1,108 @@
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <tilewright/plan/placement.h>
+#include <tilewright/plan/schedule.h>
+
+#include "describe.h"
+
+namespace tilewright::cli {
+namespace {
+
+/// Larger schedules are unreadable as text.
+constexpr int kDrawnStages = 16;
+constexpr std::size_t kDrawnMicroBatches = 12;
+
+const char* name_of(ScheduleKind kind) { return kind == ScheduleKind::gpipe ? "GPipe" : "1F1B"; }
+const char* name_of(Recomputation r) { return r == Recomputation::none ? "none" : "full"; }
+const char* name_of(OptimizerKind o) {
+  return o == OptimizerKind::none ? "none" : o == OptimizerKind::sgd ? "SGD" : "Adam";
+}
+
+/// "20 of 51 and one of 4".
+std::string sizes_text(const std::vector<std::int64_t>& sizes) {
+  if (sizes.empty()) return "none";
+  if (sizes.front() == sizes.back()) return fmt::format("{} of {}", sizes.size(), sizes.front());
+  return fmt::format("{} of {} and one of {}", sizes.size() - 1, sizes.front(), sizes.back());
+}
+
+void describe_schedule(Description& out, const PlanConfig& p, std::size_t micro_batches) {
+  if (p.pipeline > kDrawnStages || micro_batches > kDrawnMicroBatches) return;
+  const auto orders =
+      make_schedule(p.schedule, p.mode, p.pipeline, static_cast<std::uint32_t>(micro_batches));
+  const std::string drawing = draw(orders);
+  out.text += "\n  Schedule, one line per stage (F forward, B backward of a micro-batch)\n";
+  for (std::size_t at = 0; at < drawing.size();) {
+    std::size_t end = drawing.find('\n', at);
+    if (end == std::string::npos) end = drawing.size();
+    out.text += "    " + drawing.substr(at, end - at) + '\n';
+    at = end + 1;
+  }
+  out.json["plan"]["schedule_drawing"] = drawing;
+}
+
+}  // namespace
+
+void describe_plan(Description& out, const Inputs::Plan& plan) {
+  const PlanConfig& p = plan.config;
+  const auto sizes = p.micro_batches(0);
+  const StateBytes state = p.state_bytes();
+  const bool training = p.mode == Mode::training;
+
+  out.heading(fmt::format("Plan {}", p.name));
+  out.line("ranks", fmt::format("{} = {} pipeline x {} tensor x {} data", grouped(p.ranks()),
+                                p.pipeline, p.tensor, p.data));
+  out.line("batch", fmt::format("{} samples per iteration", grouped(p.global_batch)));
+  out.line("micro-batches", sizes_text(sizes) + (p.data > 1 ? ", first replica" : ""));
+  out.line("mode", training ? "training" : "inference (forward only)");
+  out.line("schedule", name_of(p.schedule));
+  out.line("precision", to_string(p.precision));
+  if (training) {
+    out.line("recomputation", name_of(p.recomputation));
+    out.line("optimiser", name_of(p.optimizer));
+  }
+  out.line("state per parameter",
+           fmt::format("{} B: {} weight, {} gradient, {} optimiser", state.total(), state.weight,
+                       state.gradient, state.optimizer));
+  out.line("placement", p.placement == PlacementKind::block ? "block" : "serpentine");
+
+  Json& j = out.json["plan"];
+  j["name"] = p.name;
+  j["ranks"] = p.ranks();
+  j["pipeline"] = p.pipeline;
+  j["tensor"] = p.tensor;
+  j["data"] = p.data;
+  j["global_batch"] = p.global_batch;
+  j["micro_batch"] = p.micro_batch;
+  j["micro_batches"] = sizes.size();
+  j["state_bytes_per_parameter"] = Json{{"weight", state.weight},
+                                        {"gradient", state.gradient},
+                                        {"optimizer", state.optimizer},
+                                        {"total", state.total()}};
+  describe_schedule(out, p, sizes.size());
+  describe_settings(out, "plan", plan.document);
+}
+
+void describe_job(Description& out, const Inputs& inputs) {
+  const PlanConfig& p = inputs.plan->config;
+  const MachineConfig& m = inputs.platform->machine;
+  check_plan(p, inputs.model->graph, m);
+  const Placement placement = place(p, m);
+
+  out.heading(fmt::format("{} with plan {} on {}", inputs.model->graph.model, p.name, m.name));
+  out.line("tiles", fmt::format("{} used, {} idle, {} spare", grouped(p.ranks()),
+                                grouped(m.usable_tiles() - p.ranks()), m.spare.size()));
+  out.line("tensor group", placement.block_width > 0
+                               ? fmt::format("rectangles of {} x {} tiles", placement.block_width,
+                                             placement.block_height)
+                               : std::string("consecutive tiles of the snake"));
+  out.json["job"] = Json{{"tiles_used", p.ranks()},
+                         {"tiles_idle", m.usable_tiles() - p.ranks()},
+                         {"tiles_spare", static_cast<int>(m.spare.size())},
+                         {"block_width", placement.block_width},
+                         {"block_height", placement.block_height}};
+}
+
+}  // namespace tilewright::cli

@@ -1,0 +1,48 @@
+#include "inputs.h"
+
+#include <tilewright/base/error.h>
+
+#include "files.h"
+#include "options.h"
+
+namespace tilewright::cli {
+namespace po = boost::program_options;
+
+void add_input_options(po::options_description& options) {
+  auto add = options.add_options();
+  add("platform", po::value<std::string>()->value_name("FILE"), "machine description (YAML)");
+  add("model", po::value<std::string>()->value_name("FILE"),
+      "model: our YAML, a Hugging Face config.json, or a folder that holds one");
+  add("plan", po::value<std::string>()->value_name("FILE"), "parallelism plan (YAML)");
+  add("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
+      "replace one value of a file, e.g. noc.link_bandwidth=512GB/s; prefix the key with "
+      "platform., "
+      "model. or plan. where two files have it; may be repeated");
+  add("help", "this text");
+}
+
+Inputs read_inputs(const po::variables_map& values) {
+  const Overrides overrides(list_of(values, "set"));
+  Inputs inputs;
+  if (values.count("platform") > 0) {
+    const Document document = Document::load(text_of(values, "platform"), "platform", overrides);
+    inputs.platform = Inputs::Platform{document, read_machine(document)};
+  }
+  std::int64_t sequence = 0;
+  if (values.count("plan") > 0) {
+    const Document document = Document::load(text_of(values, "plan"), "plan", overrides);
+    inputs.plan = Inputs::Plan{document, read_plan(document)};
+    sequence = inputs.plan->config.sequence;
+  }
+  if (values.count("model") > 0) {
+    const Document document =
+        Document::load(model_file(text_of(values, "model")), "model", overrides);
+    DecoderConfig config = read_decoder(document, sequence);
+    Graph graph = build_graph(config);
+    inputs.model = Inputs::Model{document, std::move(config), std::move(graph)};
+  }
+  overrides.finish();
+  return inputs;
+}
+
+}  // namespace tilewright::cli

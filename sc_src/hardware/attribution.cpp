@@ -1,0 +1,141 @@
+// What each tile's time is spent on (see Sequencer).
+#include <algorithm>
+
+#include <tilewright/hardware/sequencer.h>
+
+namespace tilewright {
+
+// Attributes the time since the last event at the tile to the state it has been in.
+void Sequencer::settle(Picoseconds now, std::uint32_t tile, Core& c) {
+  if (c.state == kInactive || now == c.since) return;
+  auto& time = stats_[static_cast<TileId>(tile)].time;
+  const auto add = [&time](TileState s, Picoseconds t) { time[static_cast<std::size_t>(s)] += t; };
+  const Picoseconds since = c.since;
+  c.since = now;
+  if (c.state < kTileStates) {
+    time[c.state] += now - since;
+  } else if (c.state == kPipeline) {
+    // The message that is waited for has entered the mailbox when it was injected.
+    const Mailbox& box = mailbox(tile, c.channel);
+    Picoseconds injected = now;
+    if (box.head != kNil) {
+      injected = std::clamp(network_.packet(box.head).injected, since, now);
+    }
+    add(TileState::bubble, injected - since);
+    add(TileState::pipeline_wait, now - injected);
+  } else {
+    const unsigned engine = c.state - kRunning;
+    const Picoseconds stall = std::clamp(c.stall_from[engine], since, now);
+    const bool recompute = c.recompute & (1u << engine);
+    add(recompute     ? TileState::recomputation
+        : engine == 0 ? TileState::matrix
+                      : TileState::vector,
+        stall - since);
+    add(TileState::sram_stall, now - stall);
+  }
+}
+
+// Decides the state from now on; all earlier time is settled.
+void Sequencer::judge(Core& c) {
+  if (c.state == kInactive) return;
+  if (c.busy & 3u) {
+    c.state = static_cast<std::uint8_t>(kRunning + (c.busy & 1u ? 0 : 1));
+    return;
+  }
+  if (c.oldest == c.calls) {
+    c.state = kInactive;
+    return;
+  }
+  TileState state = TileState::bubble;  // between calls
+  if (c.oldest < c.injected) {
+    const Blame b = blame(c);
+    const Instruction& ins = c.window[b.call % kWindow]->code[b.index];
+    switch (ins.cause) {
+      case Cause::memory:
+        state = TileState::dram_wait;
+        break;
+      case Cause::tensor:
+        state = TileState::tensor_wait;
+        break;
+      case Cause::data:
+        state = TileState::data_wait;
+        break;
+      case Cause::pipeline:
+        if (b.message) {
+          c.state = kPipeline;
+          return;
+        }
+        break;
+    }
+    if (!b.message) state = TileState::dram_wait;
+  }
+  c.state = static_cast<std::uint8_t>(state);
+}
+
+std::uint32_t Sequencer::oldest_incomplete(const Core& c) {
+  const std::uint64_t* words = c.done + c.oldest % kWindow * c.words;
+  std::uint32_t i = 0;
+  while (~words[i] == 0) ++i;
+  return i * 64 + static_cast<std::uint32_t>(__builtin_ctzll(~words[i]));
+}
+
+// Each step leads to an instruction earlier in the program, so this ends.
+Sequencer::Blame Sequencer::blame(const Core& c) const {
+  const auto head = [&c](unsigned e) {
+    return c.window[c.call[e] % kWindow]->streams[e][c.position[e]];
+  };
+  Blame b;
+  bool found = false;
+  for (unsigned e = 0; e < 2; ++e) {
+    if (c.blocked[e] == kNoCall) continue;
+    const std::uint32_t call = c.call[e], index = head(e);
+    if (!found || call < b.call || (call == b.call && index < b.index)) b = {call, index, false};
+    found = true;
+  }
+  if (!found) b = {c.oldest, oldest_incomplete(c), false};
+  for (;;) {
+    const Instruction& ins = c.window[b.call % kWindow]->code[b.index];
+    const auto e = static_cast<unsigned>(ins.engine);
+    if (c.blocked[e] == kNoCall) return b;  // issued, in flight
+    const std::uint32_t call = c.call[e], index = head(e);
+    if (call > b.call || (call == b.call && index > b.index)) return b;  // issued, in flight
+    b.call = call;  // not issued: wait for the engine's next instruction
+    b.index = index;
+    const std::uint32_t on = c.blocked[e];
+    if (on == kMessage) {
+      b.message = true;
+      return b;
+    }
+    if (on == kBusy) return b;
+    if (on == kPrevious) {
+      b.call = c.oldest;
+      b.index = oldest_incomplete(c);
+    } else {
+      b.index = on & kIndexMask;
+    }
+  }
+}
+
+Picoseconds Sequencer::end() const {
+  Picoseconds end = 0;
+  for (const Core& c : cores_) end = std::max(end, c.finish);
+  return end;
+}
+
+IdVector<TileId, TileStatistics> Sequencer::statistics(Picoseconds end) {
+  for (std::uint32_t tile = 0; tile < cores_.size(); ++tile) {
+    const Core& c = cores_[tile];
+    TileStatistics& s = stats_[static_cast<TileId>(tile)];
+    const TileState rest = c.group == nullptr ? TileState::idle : TileState::bubble;
+    s.time[static_cast<std::size_t>(rest)] += end - c.since;
+    s.first_start = c.first_start;
+    s.finish = c.finish;
+    s.bytes_sent = c.sent;
+    s.bytes_received = c.received;
+    s.sram_peak = wires_[tile].sram != nullptr ? wires_[tile].sram->peak() : 0;
+    s.dram_peak = memory_.tile_peak(tile);
+  }
+  return stats_;
+}
+
+}  // namespace tilewright

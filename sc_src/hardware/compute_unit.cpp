@@ -1,0 +1,56 @@
+#include <algorithm>
+#include <cmath>
+
+#include <tilewright/base/error.h>
+#include <tilewright/hardware/compute_unit.h>
+#include <tilewright/hardware/memory.h>
+
+namespace tilewright {
+
+ComputeCosts::ComputeCosts(const MachineConfig& machine, const Program& program)
+    : program_(program), costs_(program.shapes.size()) {
+  const std::unique_ptr<ComputeModel> model = make_compute_model(machine);
+  for (std::size_t i = 0; i < costs_.size(); ++i) {
+    const ComputeShape& shape = program.shapes[i];
+    if (shape.denominator == 0) throw InputError("an operator shape has denominator 0");
+    const std::string format =
+        shape.format < program.names.size() ? program.names[shape.format] : std::string();
+    costs_[i].engine = model->engine_time(shape, format);
+  }
+}
+
+ComputeUnit::ComputeUnit(const sc_core::sc_module_name& name, const ComputeUnitConfig& config)
+    : sc_core::sc_module(name), in("in"), memory("memory"), costs_(config.costs) {
+  in.bind(static_cast<tlm::tlm_fw_transport_if<ComputeTypes>&>(*this));
+  memory.bind(static_cast<tlm::tlm_bw_transport_if<>&>(*this));
+}
+
+// The first operation of a shape on any tile asks its SRAM how long the operands take.
+void ComputeUnit::measure(ComputeCosts::Cost& cost, const ComputeShape& shape) {
+  cost.sram = 0;
+  if (shape.sram_bytes > 0) {
+    tlm::tlm_generic_payload payload;
+    MemoryExtension extension;
+    extension.bytes = static_cast<std::uint64_t>(std::llround(shape.sram_bytes));
+    payload.set_command(tlm::TLM_READ_COMMAND);
+    payload.set_extension(&extension);
+    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    memory->b_transport(payload, delay);
+    payload.clear_extension(&extension);
+    cost.sram = static_cast<double>(delay.value());
+  }
+  cost.per_part = std::max(cost.engine, cost.sram) / shape.denominator;
+  cost.stall_per_part = std::max(0.0, cost.sram - cost.engine) / shape.denominator;
+}
+
+tlm::tlm_sync_enum ComputeUnit::nb_transport_fw(ComputeRequest& request, ComputePhase&,
+                                                sc_core::sc_time& delay) {
+  ComputeCosts::Cost& cost = costs_[request.shape];
+  if (cost.sram < 0) measure(cost, costs_.shape(request.shape));
+  const double time = cost.per_part * request.amount;
+  delay += sc_core::sc_time::from_value(static_cast<Picoseconds>(std::llround(time)));
+  request.stall = static_cast<Picoseconds>(std::llround(cost.stall_per_part * request.amount));
+  return tlm::TLM_COMPLETED;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,107 @@
+#include <algorithm>
+
+#include <tilewright/base/error.h>
+#include <tilewright/hardware/dram_controller.h>
+#include <tilewright/hardware/memory.h>
+
+namespace tilewright {
+
+DramController::DramController(const sc_core::sc_module_name& name,
+                               const DramControllerConfig& config)
+    : sc_core::sc_module(name), in("in"), config_(config), model_(make_dram_model(config.dram)) {
+  in.bind(*this);
+  config_.queue.attach_agent(config_.id, *this);
+}
+
+void DramController::begin(tlm::tlm_generic_payload& payload, Picoseconds now) {
+  std::uint32_t token = 0;
+  if (free_.empty()) {
+    token = static_cast<std::uint32_t>(payloads_.size());
+    payloads_.push_back(&payload);
+  } else {
+    token = free_.back();
+    free_.pop_back();
+    payloads_[token] = &payload;
+  }
+  const auto* extension = payload.get_extension<MemoryExtension>();
+  model_->add(now, extension != nullptr ? extension->tile : index(kNoTile),
+              MemoryExtension::length(payload), payload.is_write(), token);
+}
+
+tlm::tlm_sync_enum DramController::nb_transport_fw(tlm::tlm_generic_payload& payload,
+                                                   tlm::tlm_phase& phase,
+                                                   sc_core::sc_time& delay) {
+  if (phase == tlm::BEGIN_REQ) {
+    payload.acquire();
+    const Picoseconds now = config_.queue.now();
+    if (delay.value() == 0 && early_.empty()) {
+      begin(payload, now);
+    } else {
+      const Picoseconds time = now + delay.value();
+      early_.push_back({early_.empty() ? time : std::max(time, early_.back().time), &payload});
+    }
+    schedule(now);
+    phase = tlm::END_REQ;
+    return tlm::TLM_UPDATED;
+  }
+  if (phase == tlm::END_RESP) {
+    response_open_ = false;
+    respond();
+    return tlm::TLM_COMPLETED;
+  }
+  throw InternalError(std::string(name()) + ": unexpected phase " + phase.get_name());
+}
+
+void DramController::b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
+  delay += sc_core::sc_time::from_value(model_->unloaded(MemoryExtension::length(payload)));
+  payload.set_response_status(tlm::TLM_OK_RESPONSE);
+}
+
+// Keeps one event pending at the model's next time. When that moves later the old event finds
+// nothing to do and schedules the new one.
+void DramController::schedule(Picoseconds now) {
+  Picoseconds next = model_->next();
+  if (!early_.empty()) next = std::min(next, early_.front().time);
+  if (next >= scheduled_) return;
+  scheduled_ = std::max(next, now);
+  config_.queue.push(scheduled_, EventClass::agent, config_.site, 0, config_.id);
+}
+
+void DramController::handle(Picoseconds now, EventClass, std::uint32_t, const Event*,
+                            std::size_t) {
+  if (now >= scheduled_) scheduled_ = kNever;
+  while (!early_.empty() && early_.front().time <= now) {
+    begin(*early_.front().payload, now);
+    early_.pop_front();
+  }
+  DramModel::Completion completion;
+  while (model_->pop(now, completion)) {
+    tlm::tlm_generic_payload* payload = payloads_[completion.token];
+    free_.push_back(completion.token);
+    if (auto* extension = payload->get_extension<MemoryExtension>()) {
+      extension->first_byte = completion.first_byte;
+    }
+    payload->set_response_status(tlm::TLM_OK_RESPONSE);
+    responses_.push_back(payload);
+  }
+  respond();
+  schedule(now);
+}
+
+void DramController::respond() {
+  while (!response_open_ && !responses_.empty()) {
+    tlm::tlm_generic_payload* payload = responses_.front();
+    responses_.pop_front();
+    tlm::tlm_phase phase = tlm::BEGIN_RESP;
+    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    response_open_ = true;
+    const tlm::tlm_sync_enum answer = in->nb_transport_bw(*payload, phase, delay);
+    if (answer == tlm::TLM_COMPLETED ||
+        (answer == tlm::TLM_UPDATED && phase == tlm::END_RESP)) {
+      response_open_ = false;
+    }
+    payload->release();
+  }
+}
+
+}  // namespace tilewright

@@ -1,0 +1,99 @@
+#include <string>
+
+#include <tilewright/hardware/event_queue.h>
+#include <tilewright/hardware/process.h>
+
+namespace tilewright {
+
+EventQueue::EventQueue(const sc_core::sc_module_name& name)
+    : sc_core::sc_module(name), wake_("wake") {
+  TILEWRIGHT_HAS_PROCESS(EventQueue);
+  SC_METHOD(drain);
+  sensitive << wake_;
+  dont_initialize();
+}
+
+void EventQueue::attach(EventClass type, EventHandler& handler) {
+  EventHandler*& entry = handlers_[static_cast<std::size_t>(type)];
+  if (entry != nullptr) throw InternalError("two handlers for one event class");
+  entry = &handler;
+}
+
+void EventQueue::attach_agent(std::uint32_t id, EventHandler& handler) {
+  if (id >= agents_.size()) agents_.resize(id + 1, nullptr);
+  if (agents_[id] != nullptr) throw InternalError("two agents with one number");
+  agents_[id] = &handler;
+}
+
+void EventQueue::past() const {
+  throw InternalError("an event was scheduled before the current time, " + std::to_string(now_) +
+                      " ps");
+}
+
+void EventQueue::push_from_outside(const RadixQueue::Entry& e) {
+  const Picoseconds now = sc_core::sc_time_stamp().value();
+  if (e.time < now) {
+    now_ = now;
+    past();
+  }
+  queue_.push(e);
+  if (e.time < wake_time_) {
+    wake_time_ = e.time;
+    wake_.notify(sc_core::sc_time::from_value(e.time - now));
+  }
+}
+
+void EventQueue::fail(std::exception_ptr error) {
+  if (!error_) error_ = std::move(error);
+  sc_core::sc_pause();
+}
+
+void EventQueue::drain() {
+  if (error_) return;
+  now_ = sc_core::sc_time_stamp().value();
+  draining_ = true;
+  try {
+    drain_now();
+  } catch (...) {
+    draining_ = false;
+    fail(std::current_exception());
+    return;
+  }
+  draining_ = false;
+  wake_time_ = kNever;
+  if (!queue_.empty()) {
+    wake_time_ = queue_.top().time;
+    wake_.notify(sc_core::sc_time::from_value(wake_time_ - now_));
+  }
+}
+
+void EventQueue::drain_now() {
+  while (!queue_.empty() && queue_.top().time == now_) {
+    const Event first{queue_.pop().key};
+    ++events_;
+    const std::uint64_t same = first.key >> Event::kTileShift;
+    const Event* events = &first;
+    std::size_t count = 1;
+    if (!queue_.empty() && queue_.top().time == now_ &&
+        queue_.top().key >> Event::kTileShift == same) {
+      group_.assign(1, first);
+      do {
+        group_.push_back({queue_.pop().key});
+      } while (!queue_.empty() && queue_.top().time == now_ &&
+               queue_.top().key >> Event::kTileShift == same);
+      count = group_.size();
+      events_ += count - 1;
+      events = group_.data();
+    }
+    EventHandler* handler = handlers_[static_cast<std::size_t>(first.type())];
+    if (first.type() == EventClass::agent) {
+      for (std::size_t i = 0; i < count; ++i) {
+        agents_[events[i].slot()]->handle(now_, EventClass::agent, first.tile(), events + i, 1);
+      }
+    } else {
+      handler->handle(now_, first.type(), first.tile(), events, count);
+    }
+  }
+}
+
+}  // namespace tilewright

@@ -1,0 +1,168 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include <tilewright/base/error.h>
+#include <tilewright/hardware/memory_system.h>
+
+namespace tilewright {
+
+MemorySystem::MemorySystem(const MachineConfig& machine, EventQueue& queue, Network& network)
+    : queue_(queue),
+      network_(network),
+      ports_(machine.dram.sites.size(), nullptr),
+      capacity_(machine.dram.capacity.value()),
+      used_(machine.dram.sites.size(), 0),
+      tile_used_(static_cast<std::size_t>(machine.tiles()), 0),
+      tile_peak_(static_cast<std::size_t>(machine.tiles()), 0),
+      stats_(machine.dram.sites.size()) {
+  if (!machine.dram.sites.empty()) assigned_ = assign_dram(machine);
+  for (std::size_t i = 0; i < machine.dram.sites.size(); ++i) {
+    const auto [x, y] = machine.dram.sites[i];
+    const TileId site = machine.tile(x, y);
+    sites_.push_back(index(site));
+    stats_[static_cast<DramId>(i)].site = site;
+  }
+  queue.attach(EventClass::write_arrival, *this);
+  queue.attach(EventClass::memory_done, *this);
+  queue.attach(EventClass::memory_request, *this);
+  queue.attach(EventClass::memory_response, *this);
+}
+
+void MemorySystem::start(Picoseconds now, std::uint32_t tile, bool write, std::uint64_t bytes,
+                         std::uint32_t token) {
+  const std::vector<DramId>& drams = assigned_[static_cast<TileId>(tile)];
+  const std::uint64_t count = drams.size();
+  const std::uint32_t transfer = transfers_.allocate();
+  transfers_.all[transfer] = {tile, token,
+                              static_cast<std::uint32_t>(std::min(count, bytes))};
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t share = bytes / count + (i < bytes % count ? 1 : 0);
+    if (share == 0) break;
+    const std::uint32_t dram = index(drams[i]), site = sites_[dram];
+    const std::uint32_t part = parts_.allocate();
+    parts_.all[part] = {share, 0, now, transfer, tile, dram, write};
+    if (write && site != tile) {
+      Packet& p = network_.allocate();
+      p.bytes = share;
+      p.source = tile;
+      p.destination = site;
+      p.link = part;
+      p.channel = 0;
+      p.kind = PacketKind::write_data;
+      p.cause = Cause::memory;
+      network_.inject(p, now);
+    } else {
+      queue_.push(now + network_.path(tile, site).latency, EventClass::memory_request, site, 0,
+                  part);
+    }
+  }
+}
+
+void MemorySystem::handle(Picoseconds now, EventClass type, std::uint32_t, const Event* events,
+                          std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    auto slot = static_cast<std::uint32_t>(events[i].slot());
+    switch (type) {
+      case EventClass::write_arrival: {
+        Packet& p = network_.packet(slot);
+        slot = p.link;
+        parts_.all[slot].tail = p.tail;
+        network_.free(p);
+        ports_[parts_.all[slot].dram]->request(slot);
+        break;
+      }
+      case EventClass::memory_request:
+        ports_[parts_.all[slot].dram]->request(slot);
+        break;
+      case EventClass::memory_response:
+        responded(now, slot);
+        break;
+      default:
+        part_done(now, slot);
+        break;
+    }
+  }
+}
+
+// The controller has moved the last byte of a part.
+void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
+  const Part& p = parts_.all[part];
+  DramStatistics& stats = stats_[static_cast<DramId>(p.dram)];
+  (p.write ? stats.bytes_written : stats.bytes_read) += p.bytes;
+  const std::uint32_t site = sites_[p.dram];
+  const Path path = network_.path(site, p.tile);
+  if (p.write) {
+    queue_.push(std::max(now, p.tail) + path.latency, EventClass::memory_done, p.tile, 0, part);
+    return;
+  }
+  if (site == p.tile) {
+    queue_.push(now, EventClass::memory_done, p.tile, 0, part);
+    return;
+  }
+  // The data has been streaming out since its first byte moved, at the pace of the slowest link of
+  // its way: only then is the tail of the packet where the controller has just put it.
+  const auto serial = static_cast<Picoseconds>(
+      std::llround(static_cast<double>(p.bytes) * path.ps_per_byte));
+  const Picoseconds lead = std::min(serial, now - p.first_byte);
+  Packet& packet = network_.allocate();
+  packet.bytes = p.bytes;
+  packet.source = site;
+  packet.destination = p.tile;
+  packet.link = part;
+  packet.channel = 0;
+  packet.kind = PacketKind::read_data;
+  packet.cause = Cause::memory;
+  network_.inject(packet, now, lead);
+}
+
+void MemorySystem::part_done(Picoseconds now, std::uint32_t part) {
+  const std::uint32_t index = parts_.all[part].transfer;
+  parts_.free.push_back(part);
+  Transfer& transfer = transfers_.all[index];
+  if (--transfer.parts > 0) return;
+  const Transfer done = transfer;
+  transfers_.free.push_back(index);
+  client_->memory_done(now, done.tile, done.token);
+}
+
+std::string MemorySystem::allocate(std::uint32_t tile, std::uint64_t bytes) {
+  if (bytes == 0) return {};
+  if (!reachable(tile)) return "the tile has no DRAM";
+  const std::vector<DramId>& drams = assigned_[static_cast<TileId>(tile)];
+  const std::uint64_t count = drams.size();
+  const auto share = [&](std::uint64_t i) { return bytes / count + (i < bytes % count ? 1 : 0); };
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t used = used_[index(drams[i])];
+    if (static_cast<double>(used) + static_cast<double>(share(i)) > capacity_) {
+      return "DRAM controller " + std::to_string(index(drams[i])) + " holds " +
+             to_string(Bytes(static_cast<double>(used))) + " of " + to_string(Bytes(capacity_));
+    }
+  }
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::uint64_t& used = used_[index(drams[i])];
+    used += share(i);
+    std::uint64_t& peak = stats_[drams[i]].allocated_peak;
+    peak = std::max(peak, used);
+  }
+  tile_used_[tile] += bytes;
+  tile_peak_[tile] = std::max(tile_peak_[tile], tile_used_[tile]);
+  return {};
+}
+
+std::string MemorySystem::release(std::uint32_t tile, std::uint64_t bytes) {
+  if (bytes == 0) return {};
+  if (bytes > tile_used_[tile]) {
+    return "only " + to_string(Bytes(static_cast<double>(tile_used_[tile]))) + " are allocated";
+  }
+  const std::vector<DramId>& drams = assigned_[static_cast<TileId>(tile)];
+  const std::uint64_t count = drams.size();
+  for (std::uint64_t i = 0; i < count; ++i) {
+    used_[index(drams[i])] -= std::min(used_[index(drams[i])],
+                                       bytes / count + (i < bytes % count ? 1 : 0));
+  }
+  tile_used_[tile] -= bytes;
+  return {};
+}
+
+}  // namespace tilewright

@@ -1,0 +1,467 @@
+#include <algorithm>
+#include <string>
+
+#include <tilewright/base/error.h>
+#include <tilewright/hardware/sequencer.h>
+
+namespace tilewright {
+
+namespace {
+constexpr unsigned bit(Engine e) { return 1u << static_cast<unsigned>(e); }
+constexpr unsigned kRecv = static_cast<unsigned>(Engine::net_recv);
+}  // namespace
+
+Sequencer::Sequencer(const MachineConfig& machine, const Program& program, EventQueue& queue,
+                     Network& network, MemorySystem& memory)
+    : program_(program),
+      queue_(queue),
+      network_(network),
+      memory_(memory),
+      width_(static_cast<std::uint32_t>(machine.width())),
+      channels_(static_cast<std::uint32_t>(program.channels.size())),
+      cores_(network.tiles()),
+      announced_(program.channels.size(), 0),
+      wires_(network.tiles()),
+      requests_(std::size_t{network.tiles()} * 2),
+      call_inputs_(network.tiles()),
+      compute_returns_(network.tiles()),
+      stats_(network.tiles()) {
+  check(machine);
+  for (const Segment& s : program.segments) {
+    for (const Instruction& i : s.code) {
+      if (i.op != Opcode::send && i.op != Opcode::recv) continue;
+      if (i.channel >= channels_) {
+        throw InputError(name_place(s, i) + ": channel " + std::to_string(i.channel) +
+                         " does not exist");
+      }
+      if (i.cause == Cause::pipeline) announced_[i.channel] = 1;
+    }
+  }
+  mailboxes_.resize(std::size_t{network.tiles()} * channels_);
+  for (std::uint32_t t = 0; t < network.tiles(); ++t) {
+    cores_[t].blocked.fill(kNoCall);
+    call_inputs_[t].sequencer = this;
+    compute_returns_[t].sequencer = this;
+  }
+
+  std::size_t words = 0;
+  std::vector<std::size_t> group_words;
+  for (const TileGroup& g : program.groups) {
+    std::size_t longest = 0;
+    for (const Call& c : g.calls) {
+      longest = std::max(longest, program.segments[c.segment].code.size());
+    }
+    group_words.push_back((longest + 63) / 64);
+    words += group_words.back() * kWindow * g.tiles.size();
+  }
+  done_bits_.resize(words);
+  std::uint64_t* next = done_bits_.data();
+  for (std::size_t g = 0; g < program.groups.size(); ++g) {
+    const TileGroup& group = program.groups[g];
+    for (std::size_t rank = 0; rank < group.tiles.size(); ++rank) {
+      Core& c = cores_[index(group.tiles[rank])];
+      c.group = &group;
+      c.rank = static_cast<std::uint32_t>(rank);
+      c.calls = static_cast<std::uint32_t>(group.calls.size());
+      c.words = static_cast<std::uint32_t>(group_words[g]);
+      c.done = next;
+      if (c.calls > 0) c.state = static_cast<std::uint8_t>(TileState::bubble);
+      next += group_words[g] * kWindow;
+    }
+  }
+  queue.attach(EventClass::delivery, *this);
+  queue.attach(EventClass::compute, *this);
+  memory.set_client(*this);
+}
+
+void Sequencer::check(const MachineConfig& machine) const {
+  std::vector<const TileGroup*> owner(network_.tiles(), nullptr);
+  const std::vector<bool> spare = machine.spare_map();
+  for (const TileGroup& g : program_.groups) {
+    for (const TileId t : g.tiles) {
+      if (index(t) >= network_.tiles()) {
+        throw InputError(g.name + ": tile " + std::to_string(index(t)) +
+                         " is not on the machine, which has " +
+                         std::to_string(network_.tiles()) + " tiles");
+      }
+      if (spare[index(t)]) {
+        throw InputError(g.name + ": " + name_tile(index(t)) + " is a spare tile");
+      }
+      if (owner[index(t)] != nullptr) {
+        throw InputError(name_tile(index(t)) + " belongs to both " + owner[index(t)]->name +
+                         " and " + g.name);
+      }
+      owner[index(t)] = &g;
+    }
+    for (const auto& table : g.peers) {
+      for (const TileId t : table) {
+        if (t != kNoTile && index(t) >= network_.tiles()) {
+          throw InputError(g.name + ": peer tile " + std::to_string(index(t)) +
+                           " is not on the machine");
+        }
+      }
+    }
+    for (const Call& call : g.calls) {
+      if (call.segment >= program_.segments.size()) {
+        throw InputError(g.name + ": a call names a segment that does not exist");
+      }
+    }
+  }
+  std::vector<std::uint8_t> seen(program_.segments.size(), 0);
+  for (const TileGroup& g : program_.groups) {
+    for (const Call& call : g.calls) {
+      if (seen[call.segment]++ != 0) continue;
+      seen[call.segment] = 1;
+      const Segment& s = program_.segments[call.segment];
+      std::size_t streamed = 0;
+      for (const auto& stream : s.streams) streamed += stream.size();
+      if (streamed != s.code.size()) {
+        throw InputError("segment " + s.name + ": the program is not sealed");
+      }
+      if (s.code.size() >= kIndexMask - 16) throw InputError("segment " + s.name + " is too long");
+      for (const Instruction& i : s.code) {
+        const bool dram = i.op == Opcode::load || i.op == Opcode::store ||
+                          (i.op == Opcode::allocate && i.space == Space::dram);
+        if (!dram || i.share.total == 0) continue;
+        for (const TileId t : g.tiles) {
+          if (memory_.reachable(index(t))) continue;
+          throw InputError(name_tile(index(t)) + " of " + g.name + " uses DRAM (" +
+                           name_place(s, i) + "), but the machine has none for it");
+        }
+      }
+    }
+  }
+}
+
+void Sequencer::allocate_resident() {
+  for (const TileGroup& g : program_.groups) {
+    for (const TileId t : g.tiles) {
+      const auto fail = [&](std::uint64_t bytes, const std::string& why) {
+        throw InputError(name_tile(index(t)) + " of " + g.name + ": no room for " +
+                         to_string(Bytes(static_cast<double>(bytes))) +
+                         " of resident data: " + why);
+      };
+      SramBank& sram = *wires_[index(t)].sram;
+      if (!sram.allocate(g.sram_resident)) fail(g.sram_resident, "the SRAM is smaller");
+      const std::string error = memory_.allocate(index(t), g.dram_resident);
+      if (!error.empty()) fail(g.dram_resident, error);
+    }
+  }
+}
+
+// --- Calls and events ---------------------------------------------------------------------------
+
+tlm::tlm_sync_enum Sequencer::CallInput::nb_transport_fw(CallRequest& request, CallPhase&,
+                                                         sc_core::sc_time&) {
+  sequencer->accept(request.tile, request.call);
+  return tlm::TLM_ACCEPTED;
+}
+
+void Sequencer::accept(std::uint32_t tile, std::uint32_t call) {
+  Core& c = cores_[tile];
+  if (c.injected - c.oldest >= kWindow || call != c.injected) {
+    throw InternalError("a call was injected out of turn");
+  }
+  const Picoseconds now = queue_.now();
+  settle(now, tile, c);
+  const std::uint32_t slot = call % kWindow;
+  const Segment& segment = program_.segments[c.group->calls[call].segment];
+  c.window[slot] = &segment;
+  c.remaining[slot] = static_cast<std::uint32_t>(segment.code.size());
+  std::fill_n(c.done + slot * c.words, c.words, 0);
+  ++c.injected;
+  if (c.remaining[slot] == 0) retire(tile, c);
+  for (unsigned e = 0; e < kEngines; ++e) {
+    if (c.blocked[e] == kNoCall) c.ready |= static_cast<std::uint8_t>(1u << e);
+  }
+  run(now, tile, c);
+  judge(c);
+}
+
+void Sequencer::handle(Picoseconds now, EventClass type, std::uint32_t tile, const Event* events,
+                       std::size_t count) {
+  if (type == EventClass::compute) {
+    for (std::size_t i = 0; i < count; ++i) compute_done(now, tile, events[i].port());
+    return;
+  }
+  // Deliveries. Several at one time are taken in order of injection.
+  Core& c = cores_[tile];
+  settle(now, tile, c);
+  if (count == 1) {
+    deliver(tile, c, network_.packet(static_cast<std::uint32_t>(events->slot())));
+  } else {
+    std::vector<Packet*> packets(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      packets[i] = &network_.packet(static_cast<std::uint32_t>(events[i].slot()));
+    }
+    std::sort(packets.begin(), packets.end(),
+              [](const Packet* a, const Packet* b) { return a->sequence < b->sequence; });
+    for (Packet* p : packets) deliver(tile, c, *p);
+  }
+  if (c.ready != 0) run(now, tile, c);
+  judge(c);
+}
+
+void Sequencer::deliver(std::uint32_t tile, Core& c, Packet& p) {
+  if (p.kind == PacketKind::read_data) {
+    const std::uint32_t part = p.link;
+    network_.free(p);
+    memory_.part_done(queue_.now(), part);
+    return;
+  }
+  p.arrived = true;
+  if (!announced_[p.channel]) append(mailbox(tile, p.channel), p);
+  if (c.blocked[kRecv] == kMessage && c.channel == p.channel) c.ready |= bit(Engine::net_recv);
+}
+
+void Sequencer::memory_done(Picoseconds now, std::uint32_t tile, std::uint32_t token) {
+  Core& c = cores_[tile];
+  settle(now, tile, c);
+  complete(now, tile, c, token >> kSlotShift, token & kIndexMask);
+  run(now, tile, c);
+  judge(c);
+}
+
+tlm::tlm_sync_enum Sequencer::ComputeReturn::nb_transport_bw(ComputeRequest& request,
+                                                             ComputePhase&,
+                                                             sc_core::sc_time& delay) {
+  Sequencer& s = *sequencer;
+  const Picoseconds now = s.queue_.now(), at = now + delay.value();
+  const auto engine = static_cast<unsigned>(request.engine);
+  Core& c = s.cores_[request.tile];
+  const Picoseconds duration = at - c.started_at[engine];
+  c.stall_from[engine] = at - std::min(request.stall, duration);
+  TileStatistics& stats = s.stats_[static_cast<TileId>(request.tile)];
+  (engine == 0 ? stats.matrix_busy : stats.vector_busy) += duration;
+  if (at == now) {
+    s.compute_done(now, request.tile, engine);
+  } else {
+    s.queue_.push(at, EventClass::compute, request.tile, engine, 0);
+  }
+  return tlm::TLM_COMPLETED;
+}
+
+void Sequencer::compute_done(Picoseconds now, std::uint32_t tile, unsigned engine) {
+  Core& c = cores_[tile];
+  settle(now, tile, c);
+  c.busy &= static_cast<std::uint8_t>(~(1u << engine));
+  c.ready |= static_cast<std::uint8_t>(1u << engine);
+  const std::uint32_t key = c.running[engine];
+  complete(now, tile, c, key >> kSlotShift, key & kIndexMask);
+  run(now, tile, c);
+  judge(c);
+}
+
+// --- Issue --------------------------------------------------------------------------------------
+
+void Sequencer::run(Picoseconds now, std::uint32_t tile, Core& c) {
+  while (c.ready != 0) {
+    const auto engine = static_cast<unsigned>(__builtin_ctz(c.ready));
+    c.ready &= static_cast<std::uint8_t>(c.ready - 1);
+    advance(now, tile, c, engine);
+  }
+}
+
+// Issues from one engine until it blocks, and notes on what.
+void Sequencer::advance(Picoseconds now, std::uint32_t tile, Core& c, unsigned engine) {
+  for (;;) {
+    c.blocked[engine] = kReady;
+    const Segment* segment = nullptr;
+    for (;;) {
+      if (c.call[engine] == c.injected) {
+        c.blocked[engine] = kNoCall;
+        return;
+      }
+      segment = c.window[c.call[engine] % kWindow];
+      if (c.position[engine] < segment->streams[engine].size()) break;
+      ++c.call[engine];
+      c.position[engine] = 0;
+    }
+    const std::uint32_t slot = c.call[engine] % kWindow;
+    const std::uint32_t index = segment->streams[engine][c.position[engine]];
+    const Instruction& ins = segment->code[index];
+    const std::uint32_t key = (slot << kSlotShift) | index;
+    if (c.busy & (1u << engine)) {
+      c.blocked[engine] = kBusy;
+      return;
+    }
+    if (ins.after_previous && c.call[engine] != c.oldest) {
+      c.blocked[engine] = kPrevious;
+      return;
+    }
+    for (const std::uint32_t dependence : ins.after) {
+      if (dependence != kNone && !is_done(c, slot, dependence)) {
+        c.blocked[engine] = (slot << kSlotShift) | dependence;
+        return;
+      }
+    }
+    if (!c.started) {
+      c.started = true;
+      c.first_start = now;
+    }
+    const std::uint64_t bytes = ins.op == Opcode::compute ? 0 : ins.share.bytes(c.rank);
+    bool complete_now = true;
+    switch (ins.op) {
+      case Opcode::compute:
+        complete_now = compute(now, tile, c, ins, key);
+        break;
+      case Opcode::load:
+      case Opcode::store:
+        if (bytes == 0) break;
+        memory_.start(now, tile, ins.op == Opcode::store, bytes, key);
+        bytes_by_cause_[static_cast<std::size_t>(ins.cause)] += bytes;
+        complete_now = false;
+        break;
+      case Opcode::send:
+        if (bytes > 0) send(now, tile, c, ins, bytes);
+        break;
+      case Opcode::recv:
+        if (bytes > 0 && !receive(tile, c, *segment, ins, bytes)) {
+          c.channel = ins.channel;
+          c.blocked[engine] = kMessage;
+          return;
+        }
+        break;
+      case Opcode::allocate:
+      case Opcode::release:
+        allocate(tile, c, *segment, ins, bytes);
+        break;
+    }
+    ++c.position[engine];
+    if (complete_now) complete(now, tile, c, slot, index);
+  }
+}
+
+void Sequencer::complete(Picoseconds now, std::uint32_t tile, Core& c, std::uint32_t slot,
+                         std::uint32_t index) {
+  c.done[slot * c.words + index / 64] |= std::uint64_t{1} << (index % 64);
+  c.finish = now;
+  const std::uint32_t key = (slot << kSlotShift) | index;
+  unsigned wake = 0;
+  for (unsigned e = 0; e < kEngines; ++e) {
+    wake |= static_cast<unsigned>(c.blocked[e] == key) << e;
+  }
+  c.ready |= static_cast<std::uint8_t>(wake);
+  if (--c.remaining[slot] == 0) retire(tile, c);
+}
+
+void Sequencer::retire(std::uint32_t tile, Core& c) {
+  while (c.oldest < c.injected && c.remaining[c.oldest % kWindow] == 0) {
+    CallRequest request{tile, c.oldest};
+    ++c.oldest;
+    CallPhase phase = CallPhase::end;
+    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    wires_[tile].driver->nb_transport_bw(request, phase, delay);
+  }
+  for (unsigned e = 0; e < kEngines; ++e) {
+    if (c.blocked[e] == kPrevious) c.ready |= static_cast<std::uint8_t>(1u << e);
+  }
+}
+
+bool Sequencer::compute(Picoseconds now, std::uint32_t tile, Core& c, const Instruction& ins,
+                        std::uint32_t key) {
+  const auto engine = static_cast<unsigned>(ins.engine);
+  ComputeRequest& request = requests_[std::size_t{tile} * 2 + engine];
+  request = {tile, ins.operand, ins.amount, ins.engine, 0};
+  TileStatistics& stats = stats_[static_cast<TileId>(tile)];
+  if (engine == 0) {
+    const ComputeShape& shape = program_.shapes[ins.operand];
+    const double flop = shape.flop * ins.amount / shape.denominator;
+    stats.flop += flop;
+    if (ins.phase == Phase::recompute) stats.recomputed_flop += flop;
+  }
+  const auto mask = static_cast<std::uint8_t>(1u << engine);
+  c.recompute = static_cast<std::uint8_t>(
+      ins.phase == Phase::recompute ? c.recompute | mask : c.recompute & ~mask);
+  c.running[engine] = key;
+  c.started_at[engine] = now;
+  c.stall_from[engine] = kNever;
+  ComputePhase phase = ComputePhase::begin;
+  sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+  c.busy |= mask;
+  if (wires_[tile].compute->nb_transport_fw(request, phase, delay) != tlm::TLM_COMPLETED) {
+    return false;
+  }
+  const Picoseconds duration = delay.value();
+  if (duration == 0) {
+    c.busy &= static_cast<std::uint8_t>(~mask);
+    return true;
+  }
+  c.stall_from[engine] = now + duration - std::min(request.stall, duration);
+  (engine == 0 ? stats.matrix_busy : stats.vector_busy) += duration;
+  queue_.push(now + duration, EventClass::compute, tile, engine, 0);
+  return false;
+}
+
+// --- Messages -----------------------------------------------------------------------------------
+
+void Sequencer::send(Picoseconds now, std::uint32_t tile, Core& c, const Instruction& ins,
+                     std::uint64_t bytes) {
+  Packet& p = network_.allocate();
+  p.bytes = bytes;
+  p.source = tile;
+  p.destination = index(c.group->peers[ins.operand][c.rank]);
+  p.link = kNil;
+  p.channel = ins.channel;
+  p.kind = PacketKind::message;
+  p.cause = ins.cause;
+  c.sent += bytes;
+  ++messages_;
+  bytes_by_cause_[static_cast<std::size_t>(ins.cause)] += bytes;
+  network_.inject(p, now);
+  if (announced_[ins.channel]) append(mailbox(p.destination, ins.channel), p);
+}
+
+void Sequencer::append(Mailbox& box, Packet& p) {
+  p.link = kNil;
+  if (box.tail == kNil) {
+    box.head = p.slot;
+  } else {
+    network_.packet(box.tail).link = p.slot;
+  }
+  box.tail = p.slot;
+}
+
+bool Sequencer::receive(std::uint32_t tile, Core& c, const Segment& segment,
+                        const Instruction& ins, std::uint64_t bytes) {
+  Mailbox& box = mailbox(tile, ins.channel);
+  if (box.head == kNil) return false;
+  Packet& p = network_.packet(box.head);
+  if (!p.arrived) return false;
+  const std::uint32_t peer = index(c.group->peers[ins.operand][c.rank]);
+  if (p.source != peer || p.bytes != bytes) {
+    const auto text = [this](std::uint64_t n) {
+      return std::to_string(n) + (n == 1 ? " byte" : " bytes");
+    };
+    throw InputError(name_tile(tile) + " of " + c.group->name + ", " + name_place(segment, ins) +
+                     ": expected " + text(bytes) + " from " + name_tile(peer) + " on channel '" +
+                     program_.channels[ins.channel] + "', got " + text(p.bytes) + " from " +
+                     name_tile(p.source) +
+                     (cores_[p.source].group ? " of " + cores_[p.source].group->name : ""));
+  }
+  box.head = p.link;
+  if (box.head == kNil) box.tail = kNil;
+  c.received += bytes;
+  network_.free(p);
+  return true;
+}
+
+// --- Allocation ---------------------------------------------------------------------------------
+
+void Sequencer::allocate(std::uint32_t tile, const Core& c, const Segment& segment,
+                         const Instruction& ins, std::uint64_t bytes) {
+  const bool take = ins.op == Opcode::allocate;
+  SramBank& sram = *wires_[tile].sram;
+  std::string error;
+  if (ins.space == Space::dram) {
+    error = take ? memory_.allocate(tile, bytes) : memory_.release(tile, bytes);
+  } else if (!(take ? sram.allocate(bytes) : sram.release(bytes))) {
+    error = to_string(Bytes(static_cast<double>(sram.used()))) + " of the SRAM are in use";
+  }
+  if (error.empty()) return;
+  throw InputError(name_tile(tile) + " of " + c.group->name + ", " + name_place(segment, ins) +
+                   ": cannot " + (take ? "allocate " : "release ") +
+                   to_string(Bytes(static_cast<double>(bytes))) + ": " + error);
+}
+
+}  // namespace tilewright

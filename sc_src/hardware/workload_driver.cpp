@@ -1,0 +1,95 @@
+#include <algorithm>
+#include <exception>
+#include <string>
+
+#include <tilewright/hardware/process.h>
+#include <tilewright/hardware/workload_driver.h>
+
+namespace tilewright {
+
+WorkloadDriver::WorkloadDriver(const sc_core::sc_module_name& name,
+                               const WorkloadDriverConfig& config)
+    : sc_core::sc_module(name),
+      config_(config),
+      returns_(config.height),
+      bound_(config.height, 0),
+      clients_(std::size_t{config.width} * config.height),
+      more_("more") {
+  for (std::uint32_t y = 0; y < config_.height; ++y) {
+    rows_.push_back(std::make_unique<Out>(("row" + std::to_string(y)).c_str()));
+    returns_[y].driver = this;
+    rows_[y]->bind(returns_[y]);
+  }
+  for (const TileGroup& g : config_.program.groups) {
+    for (const TileId t : g.tiles) {
+      clients_[index(t)].calls = static_cast<std::uint32_t>(g.calls.size());
+      total_ += g.calls.size();
+    }
+  }
+  for (std::uint32_t t = 0; t < clients_.size(); ++t) {
+    if (clients_[t].calls == 0) continue;
+    clients_[t].pending = true;
+    pending_.push_back(t);
+  }
+  TILEWRIGHT_HAS_PROCESS(WorkloadDriver);
+  SC_METHOD(inject);
+  sensitive << more_;
+}
+
+void WorkloadDriver::connect(std::uint32_t tile, Tile& module) {
+  const std::uint32_t row = tile / config_.width;
+  rows_[row]->bind(module.calls_in);
+  clients_[tile].position = bound_[row]++;
+}
+
+void WorkloadDriver::end_of_elaboration() {
+  for (std::uint32_t t = 0; t < clients_.size(); ++t) {
+    clients_[t].tile = (*rows_[t / config_.width])[static_cast<int>(clients_[t].position)];
+  }
+}
+
+void WorkloadDriver::inject() {
+  if (config_.queue.failed()) return;
+  try {
+    injecting_.swap(pending_);
+    std::sort(injecting_.begin(), injecting_.end());
+    for (const std::uint32_t t : injecting_) {
+      Client& client = clients_[t];
+      client.pending = false;
+      while (client.injected < client.calls &&
+             client.injected - client.retired < Sequencer::kWindow) {
+        CallRequest request{t, client.injected++};
+        CallPhase phase = CallPhase::begin;
+        sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+        client.tile->nb_transport_fw(request, phase, delay);
+      }
+    }
+    injecting_.clear();
+  } catch (...) {
+    config_.queue.fail(std::current_exception());
+  }
+}
+
+tlm::tlm_sync_enum WorkloadDriver::Return::nb_transport_bw(CallRequest& request, CallPhase&,
+                                                           sc_core::sc_time&) {
+  driver->retired(request.tile);
+  return tlm::TLM_COMPLETED;
+}
+
+void WorkloadDriver::retired(std::uint32_t tile) {
+  Client& client = clients_[tile];
+  ++client.retired;
+  ++retired_;
+  if (client.injected < client.calls && !client.pending) {
+    client.pending = true;
+    if (pending_.empty()) more_.notify(sc_core::SC_ZERO_TIME);
+    pending_.push_back(tile);
+  }
+  if (config_.progress && retired_ >= report_at_) {
+    config_.progress(static_cast<double>(retired_) / static_cast<double>(total_));
+    report_at_ = retired_ + std::max<std::uint64_t>(1, total_ / 200);
+  }
+  if (retired_ == total_) sc_core::sc_pause();
+}
+
+}  // namespace tilewright

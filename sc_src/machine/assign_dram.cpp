@@ -1,0 +1,124 @@
+// Which DRAM controllers serve a tile.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include <tilewright/machine/machine.h>
+
+namespace tilewright {
+namespace {
+
+using Assignment = IdVector<TileId, std::vector<DramId>>;
+
+/// For every tile all controllers at the smallest distance, ascending. A controller is nearest to a
+/// tile exactly when it is nearest to some neighbour one hop closer to it, so one breadth-first
+/// wave from all sites finds the sets in time proportional to the tiles, however many sites there
+/// are.
+Assignment nearest_sets(const MachineConfig& machine) {
+  const auto tiles = static_cast<std::size_t>(machine.tiles());
+  Assignment sets(tiles);
+  std::vector<int> distance(tiles, -1);
+  std::vector<TileId> wave;
+  for (std::uint32_t d = 0; d < machine.dram.sites.size(); ++d) {
+    const auto [x, y] = machine.dram.sites[d];
+    const TileId t = machine.tile(x, y);
+    if (distance[index(t)] < 0) wave.push_back(t);
+    distance[index(t)] = 0;
+    sets[t].push_back(static_cast<DramId>(d));
+  }
+  constexpr std::array<std::pair<int, int>, 4> kSteps{{{1, 0}, {-1, 0}, {0, 1}, {0, -1}}};
+  for (int far = 1; !wave.empty(); ++far) {
+    std::vector<TileId> next;
+    for (const TileId from : wave) {
+      for (const auto& [dx, dy] : kSteps) {
+        const int x = machine.x(from) + dx, y = machine.y(from) + dy;
+        if (x < 0 || x >= machine.width() || y < 0 || y >= machine.height()) continue;
+        const TileId to = machine.tile(x, y);
+        int& d = distance[index(to)];
+        if (d < 0) {
+          d = far;
+          next.push_back(to);
+        }
+        if (d == far) sets[to].insert(sets[to].end(), sets[from].begin(), sets[from].end());
+      }
+    }
+    for (const TileId t : next) {
+      auto& set = sets[t];
+      std::sort(set.begin(), set.end());
+      set.erase(std::unique(set.begin(), set.end()), set.end());
+    }
+    wave.swap(next);
+  }
+  return sets;
+}
+
+/// One controller per tile out of its nearest ones, so that the numbers of clients are even: tiles
+/// without a choice first, the others to the least loaded, then single moves while they help.
+Assignment assign_nearest(const MachineConfig& machine) {
+  const Assignment sets = nearest_sets(machine);
+  const std::vector<bool> spare = machine.spare_map();
+  Assignment result(sets.size());
+  std::vector<std::uint32_t> clients(machine.dram.sites.size(), 0);
+  std::vector<TileId> undecided;
+  for (std::uint32_t i = 0; i < sets.size(); ++i) {
+    const TileId t = static_cast<TileId>(i);
+    if (spare[i] || sets[t].size() == 1) {
+      result[t] = {sets[t].front()};
+      if (!spare[i]) ++clients[index(sets[t].front())];
+    } else {
+      undecided.push_back(t);
+    }
+  }
+  const auto least_loaded = [&](TileId t) {
+    return *std::min_element(sets[t].begin(), sets[t].end(), [&](DramId a, DramId b) {
+      return clients[index(a)] < clients[index(b)];
+    });
+  };
+  for (const TileId t : undecided) {
+    const DramId d = least_loaded(t);
+    result[t] = {d};
+    ++clients[index(d)];
+  }
+  for (bool moved = true; moved;) {  // each move lowers the sum of squares, so this ends
+    moved = false;
+    for (const TileId t : undecided) {
+      DramId& now = result[t].front();
+      const DramId better = least_loaded(t);
+      if (clients[index(better)] + 1 >= clients[index(now)]) continue;
+      --clients[index(now)];
+      ++clients[index(better)];
+      now = better;
+      moved = true;
+    }
+  }
+  return result;
+}
+
+Assignment assign_interleaved(const MachineConfig& machine) {
+  std::vector<std::vector<DramId>> by_die(
+      static_cast<std::size_t>(machine.dies_x * machine.dies_y));
+  std::vector<DramId> all;
+  for (std::uint32_t d = 0; d < machine.dram.sites.size(); ++d) {
+    const auto [x, y] = machine.dram.sites[d];
+    by_die[static_cast<std::size_t>(machine.die(machine.tile(x, y)))].push_back(
+        static_cast<DramId>(d));
+    all.push_back(static_cast<DramId>(d));
+  }
+  Assignment result(static_cast<std::size_t>(machine.tiles()));
+  for (std::uint32_t i = 0; i < result.size(); ++i) {
+    const TileId t = static_cast<TileId>(i);
+    const auto& own = by_die[static_cast<std::size_t>(machine.die(t))];
+    result[t] = own.empty() ? all : own;
+  }
+  return result;
+}
+
+}  // namespace
+
+Assignment assign_dram(const MachineConfig& machine) {
+  if (machine.dram.sites.empty()) return Assignment(static_cast<std::size_t>(machine.tiles()));
+  return machine.dram.policy == DramPolicy::nearest ? assign_nearest(machine)
+                                                    : assign_interleaved(machine);
+}
+
+}  // namespace tilewright

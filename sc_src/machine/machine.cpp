@@ -1,0 +1,41 @@
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include <tilewright/base/error.h>
+#include <tilewright/machine/machine.h>
+
+namespace tilewright {
+
+bool MachineConfig::is_spare(TileId t) const {
+  const std::pair<int, int> at{x(t), y(t)};
+  for (const auto& s : spare) {
+    if (s == at) return true;
+  }
+  return false;
+}
+
+std::vector<bool> MachineConfig::spare_map() const {
+  std::vector<bool> map(static_cast<std::size_t>(tiles()));
+  for (const auto& s : spare) map[index(tile(s.first, s.second))] = true;
+  return map;
+}
+
+bool MachineConfig::crosses_die(TileId a, TileId b) const { return die(a) != die(b); }
+
+int MachineConfig::hops(TileId a, TileId b) const {
+  return std::abs(x(a) - x(b)) + std::abs(y(a) - y(b));
+}
+
+FlopRate MachineConfig::peak(const std::string& format) const {
+  const auto found = matrix.peak.find(format);
+  if (found != matrix.peak.end()) return found->second;
+  std::vector<std::string> supported;
+  for (const auto& p : matrix.peak) supported.push_back(p.first);
+  throw InputError(fmt::format(
+      "machine '{}': the matrix engine does not support number format '{}'; supported: "
+      "{}",
+      name, format, supported.empty() ? "none" : fmt::format("{}", fmt::join(supported, ", "))));
+}
+
+}  // namespace tilewright

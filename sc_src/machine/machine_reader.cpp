@@ -1,0 +1,279 @@
+// Reads a machine description; docs/machine.md documents every key.
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <tilewright/base/error.h>
+#include <tilewright/machine/machine.h>
+
+namespace tilewright {
+namespace {
+
+using Coordinates = std::vector<std::pair<int, int>>;
+
+const std::vector<std::string>& formats() {
+  static const std::vector<std::string> names{"fp32", "fp16", "bf16", "fp8", "int8"};
+  return names;
+}
+
+/// What `assumed` may name.
+std::vector<std::string> schema_keys() {
+  std::vector<std::string> keys{"mesh.dies",
+                                "mesh.tiles_per_die",
+                                "mesh.spare",
+                                "tile.matrix.model",
+                                "tile.vector.throughput",
+                                "tile.sram.capacity",
+                                "tile.sram.bandwidth",
+                                "noc.link_bandwidth",
+                                "noc.hop_latency",
+                                "noc.die_link_bandwidth",
+                                "noc.die_hop_latency",
+                                "noc.routing",
+                                "noc.switching",
+                                "dram.model",
+                                "dram.bandwidth",
+                                "dram.capacity",
+                                "dram.latency",
+                                "dram.policy",
+                                "dram.per_die",
+                                "dram.sites"};
+  for (const std::string& f : formats()) keys.push_back("tile.matrix." + f);
+  return keys;
+}
+
+/// The name of a replaceable part. A part the hardware layer gains is added to the caller's list;
+/// the first is the default.
+std::string read_name(const Section& section, const std::string& key,
+                      const std::vector<std::string>& known) {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const std::string& name : known) names.emplace_back(name, name);
+  return section.choice<std::string>(key, names, known.front());
+}
+
+/// "[x, y]" with both at least 1.
+std::pair<int, int> read_extent(const Section& section, const std::string& key,
+                                std::optional<std::pair<int, int>> fallback = {}) {
+  if (!section.has(key)) {
+    if (fallback) return *fallback;
+    section.fail(key, "this key is missing; wanted: [x, y], two integers of at least 1");
+  }
+  const std::vector<std::int64_t> v = section.integers(key);
+  if (v.size() != 2) {
+    section.fail(key, fmt::format("found {} integers; wanted: [x, y]", v.size()));
+  }
+  for (const std::int64_t n : v) {
+    if (n < 1 || n > kMaxTiles) {
+      section.fail(key, fmt::format("{} is out of range; wanted: 1 to {}", n, kMaxTiles));
+    }
+  }
+  return {static_cast<int>(v[0]), static_cast<int>(v[1])};
+}
+
+/// A list of coordinates inside width × height, none twice.
+Coordinates read_coordinates(const Section& section, const std::string& key, int width, int height,
+                             const std::string& inside) {
+  Coordinates result;
+  std::set<std::pair<int, int>> seen;
+  for (const auto& [x, y] : section.pairs(key)) {
+    if (x < 0 || x >= width || y < 0 || y >= height) {
+      section.fail(key,
+                   fmt::format("[{}, {}] lies outside the {} of {} × {} tiles; x runs from 0 to "
+                               "{}, y from 0 to {}",
+                               x, y, inside, width, height, width - 1, height - 1));
+    }
+    const std::pair<int, int> at{static_cast<int>(x), static_cast<int>(y)};
+    if (!seen.insert(at).second) {
+      section.fail(key, fmt::format("[{}, {}] is given twice", x, y));
+    }
+    result.push_back(at);
+  }
+  return result;
+}
+
+/// Coordinates given for a die, repeated on every die, die by die.
+Coordinates on_every_die(const MachineConfig& m, const Coordinates& in_die) {
+  Coordinates result;
+  result.reserve(in_die.size() * static_cast<std::size_t>(m.dies_x * m.dies_y));
+  for (int dy = 0; dy < m.dies_y; ++dy) {
+    for (int dx = 0; dx < m.dies_x; ++dx) {
+      for (const auto& [x, y] : in_die) result.emplace_back(dx * m.tiles_x + x, dy * m.tiles_y + y);
+    }
+  }
+  return result;
+}
+
+void read_mesh(const Section& mesh, MachineConfig& m) {
+  std::tie(m.dies_x, m.dies_y) = read_extent(mesh, "dies", std::pair<int, int>{1, 1});
+  std::tie(m.tiles_x, m.tiles_y) = read_extent(mesh, "tiles_per_die");
+  double all = 1;
+  for (const int n : {m.dies_x, m.dies_y, m.tiles_x, m.tiles_y}) all *= n;
+  if (all > static_cast<double>(kMaxTiles)) {
+    mesh.fail("tiles_per_die",
+              fmt::format("{} × {} dies of {} × {} tiles are {:.0f} tiles; at most {} are possible",
+                          m.dies_x, m.dies_y, m.tiles_x, m.tiles_y, all, kMaxTiles));
+  }
+  const Coordinates spare = read_coordinates(mesh, "spare", m.tiles_x, m.tiles_y, "die");
+  if (spare.size() == static_cast<std::size_t>(m.tiles_x * m.tiles_y)) {
+    mesh.fail("spare", fmt::format("all {} tiles of the die are spare; nothing is left to compute",
+                                   spare.size()));
+  }
+  m.spare = on_every_die(m, spare);
+  std::sort(m.spare.begin(), m.spare.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.second, a.first) < std::tie(b.second, b.first);
+  });
+}
+
+/// Memories are counted in whole bytes of 64 bits; 1 EiB leaves room for sums over many.
+Bytes read_capacity(const Section& section) {
+  const Bytes capacity = section.bytes("capacity");
+  if (capacity.value() < 1 || capacity.value() > 0x1p60) {
+    section.fail("capacity", fmt::format("{} is out of range; wanted: 1 B to 1024 PiB (a capacity "
+                                         "must be finite)",
+                                         to_string(capacity)));
+  }
+  return capacity;
+}
+
+/// A time the kernel's 1 ps resolution can express.
+Seconds read_latency(const Section& section, const std::string& key,
+                     std::optional<Seconds> fallback = {}) {
+  const Seconds latency = section.seconds(key, fallback);
+  if (latency.value() > 1) {
+    section.fail(key, to_string(latency) + " is out of range; wanted: 0 s to 1 s");
+  }
+  if (latency.value() > 0 && latency.value() < 0.5e-12) {
+    section.fail(key,
+                 to_string(latency) + " is below the resolution of 1 ps and would count as 0 s");
+  }
+  return latency;
+}
+
+/// Simulated time is 64 bits of picoseconds: a bandwidth so low that moving one memory's content
+/// overflows them is a slip of the unit.
+void check_transfer_time(const Section& section, const std::string& key, Bandwidth bandwidth,
+                         Bytes amount, const std::string& what) {
+  constexpr double kLongest = 1e6;  // seconds; 2^62 ps are 4.6e6
+  if (amount.value() / bandwidth.value() <= kLongest) return;
+  section.fail(key, fmt::format("{} is too low: {} of {} would take longer than {:.0f} s, near the "
+                                "end of 64-bit simulated time",
+                                to_string(bandwidth), what, to_string(amount), kLongest));
+}
+
+void read_tile(const Section& tile, MachineConfig& m) {
+  const Section matrix = tile.section("matrix");
+  m.matrix.model = read_name(matrix, "model", {"peak"});
+  for (const std::string& format : formats()) {
+    if (matrix.has(format)) m.matrix.peak[format] = matrix.flop_rate(format);
+  }
+  if (m.matrix.peak.empty()) {
+    tile.fail("matrix", fmt::format("no number format has a peak rate; wanted: at least one of {}, "
+                                    "such as 'fp16: 16 TFLOP/s'",
+                                    fmt::join(formats(), ", ")));
+  }
+  m.vector.throughput = tile.section("vector").frequency("throughput");
+  const Section sram = tile.section("sram");
+  m.sram.capacity = read_capacity(sram);
+  m.sram.bandwidth = sram.bandwidth("bandwidth", Bandwidth::unlimited());
+  check_transfer_time(sram, "bandwidth", m.sram.bandwidth, m.sram.capacity, "one SRAM");
+}
+
+void read_noc(const Section& noc, MachineConfig& m) {
+  m.noc.link.bandwidth = noc.bandwidth("link_bandwidth");
+  m.noc.link.latency = read_latency(noc, "hop_latency");
+  m.noc.die_link.bandwidth = noc.bandwidth("die_link_bandwidth", m.noc.link.bandwidth);
+  m.noc.die_link.latency = read_latency(noc, "die_hop_latency", m.noc.link.latency);
+  m.noc.routing = read_name(noc, "routing", {"xy"});
+  m.noc.switching = read_name(noc, "switching", {"cut-through"});
+  const double diameter = m.width() + m.height();
+  for (const auto& [key, link] :
+       {std::pair{"hop_latency", m.noc.link}, std::pair{"die_hop_latency", m.noc.die_link}}) {
+    if (diameter * link.latency.value() > 1e6) {
+      noc.fail(key, fmt::format("{} per hop over a mesh of {} × {} tiles overflows simulated time",
+                                to_string(link.latency), m.width(), m.height()));
+    }
+  }
+  check_transfer_time(noc, "link_bandwidth", m.noc.link.bandwidth, m.sram.capacity, "one SRAM");
+  check_transfer_time(noc, "die_link_bandwidth", m.noc.die_link.bandwidth, m.sram.capacity,
+                      "one SRAM");
+}
+
+void read_dram(const Section& dram, MachineConfig& m) {
+  DramConfig& d = m.dram;
+  d.model = read_name(dram, "model", {"bandwidth"});
+  d.bandwidth = dram.bandwidth("bandwidth");
+  d.capacity = read_capacity(dram);
+  d.latency = read_latency(dram, "latency");
+  d.policy = dram.choice<DramPolicy>(
+      "policy", {{"nearest", DramPolicy::nearest}, {"interleaved", DramPolicy::interleaved}},
+      "nearest");
+  d.sites = on_every_die(m, read_coordinates(dram, "per_die", m.tiles_x, m.tiles_y, "die"));
+  std::set<std::pair<int, int>> taken(d.sites.begin(), d.sites.end());
+  for (const auto& at : read_coordinates(dram, "sites", m.width(), m.height(), "mesh")) {
+    if (!taken.insert(at).second) {
+      dram.fail("sites",
+                fmt::format("[{}, {}] has a controller by per_die already; a tile has one "
+                            "memory port, so two controllers cannot share it: give the one "
+                            "their joint bandwidth and capacity, or move one",
+                            at.first, at.second));
+    }
+    d.sites.push_back(at);
+  }
+  if (d.sites.empty()) {
+    dram.fail("per_die",
+              "no controller is placed; wanted: per_die or sites with at least one "
+              "[x, y], or no dram section for a machine without DRAM");
+  }
+  check_transfer_time(dram, "bandwidth", d.bandwidth, d.capacity, "one controller's memory");
+}
+
+void read_assumptions(const Section& root, const Document& document, MachineConfig& m) {
+  const Section assumed = root.section("assumed");
+  const std::vector<std::string> allowed = schema_keys();
+  const std::vector<ResolvedValue> resolved = document.resolved();
+  for (const std::string& key : assumed.keys()) {
+    const std::string why = assumed.text(key);
+    if (std::find(allowed.begin(), allowed.end(), key) == allowed.end()) {
+      const std::string near = nearest_name(key, allowed);
+      assumed.fail(key,
+                   fmt::format("'{}' is not a key of a machine description{}", key,
+                               near.empty() ? fmt::format("; allowed: {}", fmt::join(allowed, ", "))
+                                            : fmt::format("; did you mean '{}'?", near)));
+    }
+    if (key.compare(0, 5, "dram.") == 0 && m.dram.sites.empty()) {
+      assumed.fail(key, "the machine has no dram section, so nothing of it can be assumed");
+    }
+    if (key.compare(0, 12, "tile.matrix.") == 0 && key != "tile.matrix.model" &&
+        m.matrix.peak.count(key.substr(12)) == 0) {
+      assumed.fail(key, "the file gives no rate for this number format");
+    }
+    // A value the user set on the command line is no longer the file's assumption.
+    const bool overridden =
+        std::any_of(resolved.begin(), resolved.end(),
+                    [&](const ResolvedValue& v) { return v.path == key && v.origin == "--set"; });
+    if (!overridden) m.assumptions.push_back(key + ": " + why);
+  }
+}
+
+}  // namespace
+
+MachineConfig read_machine(const Document& document) {
+  const Section root = document.root();
+  MachineConfig m;
+  m.name = root.text("machine");
+  if (m.name.empty()) root.fail("machine", "the name is empty; wanted: a name for reports");
+  read_mesh(root.section("mesh"), m);
+  read_tile(root.section("tile"), m);
+  read_noc(root.section("noc"), m);
+  if (root.has("dram")) read_dram(root.section("dram"), m);
+  read_assumptions(root, document, m);
+  root.finish();
+  return m;
+}
+
+}  // namespace tilewright

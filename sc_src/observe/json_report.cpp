@@ -1,0 +1,108 @@
+// The result as JSON. Keys and formulas: docs/result.md.
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <tilewright/observe/result.h>
+#include <tilewright/observe/version.h>
+
+namespace tilewright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Bytes are whole: written as integers, which every reader keeps exact.
+Json whole(Bytes b) {
+  const double v = b.value();
+  if (v >= 0 && v < 18446744073709551616.0) return static_cast<std::uint64_t>(v);
+  return v;  // unlimited becomes null
+}
+
+Json states(const std::array<Seconds, kTileStates>& time) {
+  Json j = Json::object();
+  for (int s = 0; s < kTileStates; ++s) {
+    j[to_string(static_cast<TileState>(s))] = time[static_cast<std::size_t>(s)].value();
+  }
+  return j;
+}
+
+Json stage_json(const StageResult& s) {
+  return Json{{"stage", s.stage},
+              {"first_layer", s.first_layer},
+              {"layers", s.layers},
+              {"embedding", s.embedding},
+              {"head", s.head},
+              {"tiles", s.tiles},
+              {"parameters", s.parameters},
+              {"busy_s", s.busy.value()},
+              {"peak_sram_bytes", whole(s.peak_sram)},
+              {"peak_dram_bytes", whole(s.peak_dram)},
+              {"micro_batches_in_flight", s.micro_batches_in_flight},
+              {"breakdown_s", states(s.time)}};
+}
+
+Json utilisation(const Utilisation& u) {
+  return Json{{"mean", u.mean}, {"max", u.max}, {"busiest", u.where}};
+}
+
+double per_second(double amount, Seconds time) {
+  return time > Seconds(0) ? amount / time.value() : 0;
+}
+
+}  // namespace
+
+std::string json_report(const Result& r) {
+  Json j;
+  j["tilewright"] = kVersion;
+  j["machine"] = r.machine;
+  j["model"] = r.model;
+  j["plan"] = r.plan;
+  j["fidelity"] = r.fidelity;
+  j["parameters"] = r.parameters;
+  j["iteration_time_s"] = r.iteration_time.value();
+  j["throughput"] = Json{{"samples_per_s", per_second(r.samples, r.iteration_time)},
+                         {"tokens_per_s", per_second(r.tokens, r.iteration_time)},
+                         {"samples_per_iteration", r.samples},
+                         {"tokens_per_iteration", r.tokens}};
+  j["flops"] = Json{{"model", r.flops_model.value()},
+                    {"hardware", r.flops_hardware.value()},
+                    {"mfu", r.mfu},
+                    {"hfu", r.hfu},
+                    {"convention", r.flops_convention}};
+  j["bubble_fraction"] = r.bubble_fraction;
+  j["breakdown_s"] = states(r.breakdown);
+  j["bounds_s"] = Json{{"compute", r.bounds.compute.value()},
+                       {"dram", r.bounds.dram.value()},
+                       {"bisection", r.bounds.bisection.value()},
+                       {"pipeline", r.bounds.pipeline.value()}};
+  j["stages"] = Json::array();
+  for (const StageResult& s : r.stages) j["stages"].push_back(stage_json(s));
+  j["links"] = utilisation(r.links);
+  j["dram"] = utilisation(r.dram);
+  j["dram"]["read_bytes"] = whole(r.dram_read);
+  j["dram"]["written_bytes"] = whole(r.dram_written);
+  j["memory"] = Json{{"sram_peak_bytes", whole(r.memory.sram)},
+                     {"sram_capacity_bytes", whole(r.memory.sram_capacity)},
+                     {"sram_fullest", r.memory.sram_where},
+                     {"dram_peak_bytes", whole(r.memory.dram)},
+                     {"dram_capacity_bytes", whole(r.memory.dram_capacity)},
+                     {"dram_fullest", r.memory.dram_where}};
+  j["traffic_bytes"] = Json::object();
+  for (int c = 0; c < kCauses; ++c) {
+    j["traffic_bytes"][to_string(static_cast<Cause>(c))] =
+        whole(r.traffic[static_cast<std::size_t>(c)]);
+  }
+  j["tiles"] = Json{{"total", r.tiles_total},
+                    {"used", r.tiles_used},
+                    {"spare", r.tiles_spare},
+                    {"idle", r.tiles_total - r.tiles_used - r.tiles_spare}};
+  j["simulation"] =
+      Json{{"events", r.events}, {"messages", r.messages}, {"message_hops", r.message_hops}};
+  j["notes"] = r.notes;
+  // Names come from files, whose bytes may not be UTF-8: replaced, not thrown at.
+  return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace tilewright

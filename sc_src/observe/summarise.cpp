@@ -1,0 +1,217 @@
+// From the hardware's counters to the figures of a result (docs/result.md has every formula).
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <tilewright/machine/machine.h>
+#include <tilewright/observe/result.h>
+
+namespace tilewright {
+namespace {
+
+/// The mean of many picosecond counts. The sum itself may exceed 64 bits (100,000 tiles × minutes),
+/// so quotients and remainders are summed apart: nothing is lost.
+class MeanTime {
+ public:
+  explicit MeanTime(std::uint64_t count) : count_(count) {}
+  void add(Picoseconds t) {
+    whole_ += t / count_;
+    rest_ += t % count_;
+  }
+  Seconds mean() const {
+    return Seconds(
+        (static_cast<double>(whole_) + static_cast<double>(rest_) / static_cast<double>(count_)) *
+        1e-12);
+  }
+
+ private:
+  std::uint64_t count_, whole_ = 0, rest_ = 0;
+};
+
+Picoseconds state(const TileStatistics& t, TileState s) {
+  return t.time[static_cast<std::size_t>(s)];
+}
+
+/// Mean over `tiles` of the time in each state.
+std::array<Seconds, kTileStates> mean_states(const std::vector<const TileStatistics*>& tiles) {
+  std::array<Seconds, kTileStates> result{};
+  if (tiles.empty()) return result;
+  for (int s = 0; s < kTileStates; ++s) {
+    MeanTime mean(tiles.size());
+    for (const TileStatistics* t : tiles) mean.add(t->time[static_cast<std::size_t>(s)]);
+    result[static_cast<std::size_t>(s)] = mean.mean();
+  }
+  return result;
+}
+
+std::string coordinates(const MachineConfig& machine, TileId t) {
+  return fmt::format("({},{})", machine.x(t), machine.y(t));
+}
+
+double fraction(Picoseconds part, Picoseconds whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+Utilisation link_utilisation(const MachineConfig& machine, const RunStatistics& run) {
+  Utilisation u;
+  for (const LinkStatistics& link : run.links) {
+    const double busy = fraction(link.busy, run.end);
+    u.mean += busy / static_cast<double>(run.links.size());
+    if (busy > u.max) {
+      u.max = busy;
+      u.where = fmt::format("link {}->{} {}", coordinates(machine, link.from),
+                            coordinates(machine, link.to),
+                            link.kind == LinkKind::die ? "die-to-die" : "on-die");
+    }
+  }
+  return u;
+}
+
+std::string dram_name(const MachineConfig& machine, const RunStatistics& run, std::size_t i) {
+  return fmt::format("dram {} at {}", i,
+                     coordinates(machine, run.dram[static_cast<DramId>(i)].site));
+}
+
+Utilisation dram_utilisation(const MachineConfig& machine, const RunStatistics& run) {
+  Utilisation u;
+  for (std::size_t i = 0; i < run.dram.size(); ++i) {
+    const double busy = fraction(run.dram[static_cast<DramId>(i)].busy, run.end);
+    u.mean += busy / static_cast<double>(run.dram.size());
+    if (busy > u.max) {
+      u.max = busy;
+      u.where = dram_name(machine, run, i);
+    }
+  }
+  return u;
+}
+
+MemoryPeaks memory_peaks(const MachineConfig& machine, const RunStatistics& run) {
+  MemoryPeaks m;
+  m.sram_capacity = machine.sram.capacity;
+  std::uint64_t most = 0;
+  for (std::size_t i = 0; i < run.tiles.size(); ++i) {
+    const auto t = static_cast<TileId>(i);
+    if (run.tiles[t].sram_peak <= most) continue;
+    most = run.tiles[t].sram_peak;
+    m.sram_where = "tile " + coordinates(machine, t);
+  }
+  m.sram = Bytes(static_cast<double>(most));
+  if (run.dram.empty()) return m;
+  m.dram_capacity = machine.dram.capacity;
+  most = 0;
+  for (std::size_t i = 0; i < run.dram.size(); ++i) {
+    const DramStatistics& d = run.dram[static_cast<DramId>(i)];
+    if (d.allocated_peak <= most) continue;
+    most = d.allocated_peak;
+    m.dram_where = dram_name(machine, run, i);
+  }
+  m.dram = Bytes(static_cast<double>(most));
+  return m;
+}
+
+/// The busiest controller's bytes at its bandwidth.
+Seconds dram_bound(const MachineConfig& machine, const RunStatistics& run) {
+  Seconds bound{0};
+  for (const DramStatistics& d : run.dram) {
+    const Bytes bytes(static_cast<double>(d.bytes_read) + static_cast<double>(d.bytes_written));
+    if (machine.dram.bandwidth > Bandwidth(0)) {
+      bound = std::max(bound, bytes / machine.dram.bandwidth);
+    }
+  }
+  return bound;
+}
+
+/// What crosses a full cut of the mesh in one direction, and how fast it can.
+struct Cut {
+  Bytes bytes{0};
+  Bandwidth bandwidth{0};
+};
+
+/// Over every vertical and every horizontal full cut, in both directions: bytes over the cut / the
+/// summed bandwidth of its links in that direction; the largest counts.
+Seconds bisection_bound(const MachineConfig& machine, const RunStatistics& run) {
+  // A link between x and x+1 belongs to the vertical cut x, and so on; links of one direction only
+  // share a Cut. Order: right, left, down, up.
+  const auto columns = static_cast<std::size_t>(machine.width());
+  const auto rows = static_cast<std::size_t>(machine.height());
+  std::array<std::vector<Cut>, 4> cuts{std::vector<Cut>(columns), std::vector<Cut>(columns),
+                                       std::vector<Cut>(rows), std::vector<Cut>(rows)};
+  for (const LinkStatistics& link : run.links) {
+    const int x0 = machine.x(link.from), x1 = machine.x(link.to);
+    const int y0 = machine.y(link.from), y1 = machine.y(link.to);
+    const bool vertical = x0 != x1;
+    const bool forward = vertical ? x1 > x0 : y1 > y0;
+    const int low = vertical ? std::min(x0, x1) : std::min(y0, y1);
+    const std::size_t direction = (vertical ? 0u : 2u) + (forward ? 0u : 1u);
+    Cut& cut = cuts[direction][static_cast<std::size_t>(low)];
+    cut.bytes += Bytes(static_cast<double>(link.bytes));
+    cut.bandwidth +=
+        link.kind == LinkKind::die ? machine.noc.die_link.bandwidth : machine.noc.link.bandwidth;
+  }
+  Seconds bound{0};
+  for (const auto& direction : cuts) {
+    for (const Cut& cut : direction) {
+      if (cut.bandwidth > Bandwidth(0)) bound = std::max(bound, cut.bytes / cut.bandwidth);
+    }
+  }
+  return bound;
+}
+
+}  // namespace
+
+void summarise(const MachineConfig& machine, const RunStatistics& run, Result& result) {
+  std::vector<const TileStatistics*> used;
+  for (const TileStatistics& t : run.tiles) {
+    if (state(t, TileState::idle) < run.end) used.push_back(&t);
+  }
+  result.machine = machine.name;
+  result.iteration_time = to_seconds(run.end);
+  result.breakdown = mean_states(used);
+  const Seconds bubble = result.breakdown[static_cast<std::size_t>(TileState::bubble)];
+  result.bubble_fraction = result.iteration_time > Seconds(0) ? bubble / result.iteration_time : 0;
+  result.links = link_utilisation(machine, run);
+  result.dram = dram_utilisation(machine, run);
+  result.memory = memory_peaks(machine, run);
+  result.bounds.dram = dram_bound(machine, run);
+  result.bounds.bisection = bisection_bound(machine, run);
+  result.tiles_total = machine.tiles();
+  result.tiles_used = static_cast<int>(used.size());
+  result.tiles_spare = static_cast<int>(machine.spare.size());
+  for (std::size_t c = 0; c < kCauses; ++c) {
+    result.traffic[c] = Bytes(static_cast<double>(run.bytes_by_cause[c]));
+  }
+  result.dram_read = result.dram_written = Bytes(0);
+  for (const DramStatistics& d : run.dram) {
+    result.dram_read += Bytes(static_cast<double>(d.bytes_read));
+    result.dram_written += Bytes(static_cast<double>(d.bytes_written));
+  }
+  result.events = run.events;
+  result.messages = run.messages;
+  result.message_hops = run.message_hops;
+}
+
+void summarise_stage(const RunStatistics& run, const std::vector<TileId>& tiles,
+                     StageResult& stage) {
+  std::vector<const TileStatistics*> list;
+  std::uint64_t sram = 0, dram = 0;
+  for (TileId t : tiles) {
+    const TileStatistics& s = run.tiles[t];
+    list.push_back(&s);
+    sram = std::max(sram, s.sram_peak);
+    dram = std::max(dram, s.dram_peak);
+  }
+  stage.tiles = static_cast<int>(tiles.size());
+  stage.time = mean_states(list);
+  stage.busy = Seconds(0);
+  for (TileState s :
+       {TileState::matrix, TileState::vector, TileState::recomputation, TileState::sram_stall}) {
+    stage.busy += stage.time[static_cast<std::size_t>(s)];
+  }
+  stage.peak_sram = Bytes(static_cast<double>(sram));
+  stage.peak_dram = Bytes(static_cast<double>(dram));
+}
+
+}  // namespace tilewright

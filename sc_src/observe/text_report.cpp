@@ -1,0 +1,314 @@
+// The report for people: at most 100 columns, no colour.
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <tilewright/observe/result.h>
+#include <tilewright/observe/version.h>
+
+namespace tilewright {
+namespace {
+
+constexpr std::size_t kColumns = 100;
+constexpr double kBarColumns = 50;
+
+using Out = std::back_insert_iterator<std::string>;
+
+/// What a reader should think of when a category is large; completes "Most of it is ...".
+const char* explanation(TileState s) {
+  switch (s) {
+    case TileState::matrix:
+      return "matrix work";
+    case TileState::vector:
+      return "vector work (norms, softmax, activations, optimiser)";
+    case TileState::recomputation:
+      return "recomputed forward work";
+    case TileState::sram_stall:
+      return "engines held back by the SRAM's bandwidth";
+    case TileState::dram_wait:
+      return "waiting for DRAM loads and stores";
+    case TileState::tensor_wait:
+      return "waiting for tensor-parallel collectives";
+    case TileState::data_wait:
+      return "waiting for the gradient all-reduce";
+    case TileState::pipeline_wait:
+      return "stage-to-stage messages on their way";
+    case TileState::bubble:
+      return "pipeline bubble (a neighbouring stage has not sent yet)";
+    case TileState::idle:
+      return "tiles without work";
+  }
+  return "";
+}
+
+std::string percent(double fraction) { return fmt::format("{:.1f} %", 100 * fraction); }
+
+/// 8,583,921 -> "8.584 M".
+std::string engineering(double v) {
+  static constexpr std::array<std::pair<double, const char*>, 4> kPrefixes{
+      {{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}}};
+  for (const auto& [scale, prefix] : kPrefixes) {
+    if (v >= scale) return fmt::format("{:.4g}{}", v / scale, prefix);
+  }
+  return fmt::format("{:.4g}", v);
+}
+
+double ratio(Seconds part, Seconds whole) { return whole > Seconds(0) ? part / whole : 0; }
+
+/// `text` broken at blanks into lines of at most kColumns, later lines indented.
+std::string wrapped(const std::string& text, std::size_t first_indent, std::size_t indent) {
+  std::string result, line(first_indent, ' ');
+  bool empty = true;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = text.find(' ', at);
+    if (end == std::string::npos) end = text.size();
+    const std::string word = text.substr(at, end - at);
+    at = end + 1;
+    if (word.empty()) continue;
+    if (!empty && line.size() + 1 + word.size() > kColumns) {
+      result += line + '\n';
+      line.assign(indent, ' ');
+      empty = true;
+    }
+    if (!empty) line += ' ';
+    line += word;
+    empty = false;
+  }
+  return result + line + '\n';
+}
+
+void title(Out out, const Result& r) {
+  const std::string line = fmt::format("{} with plan {} on {}", r.model, r.plan, r.machine);
+  fmt::format_to(out, "{}", wrapped(line, 0, 2));
+  fmt::format_to(out, "Tilewright {}, {} fidelity, {} parameters\n\n", kVersion, r.fidelity,
+                 engineering(static_cast<double>(r.parameters)));
+}
+
+void headline(Out out, const Result& r) {
+  const double t = r.iteration_time.value();
+  const auto rate = [t](double amount) { return t > 0 ? amount / t : 0; };
+  fmt::format_to(out, "Iteration time    {:>12}   for {} samples, {} tokens\n",
+                 to_string(r.iteration_time), r.samples, engineering(r.tokens));
+  fmt::format_to(out, "Throughput        {:>12.4g} samples/s, {} tokens/s\n", rate(r.samples),
+                 engineering(rate(r.tokens)));
+  fmt::format_to(out, "Model FLOPs       {:>12}   MFU {} of the used tiles' peak ({})\n",
+                 to_string(r.flops_model), percent(r.mfu), r.flops_convention);
+  fmt::format_to(out, "Hardware FLOPs    {:>12}   HFU {}, what is recomputed included\n",
+                 to_string(r.flops_hardware), percent(r.hfu));
+  const int idle = r.tiles_total - r.tiles_used - r.tiles_spare;
+  fmt::format_to(out, "Tiles             {:>12}   of {} used, {} spare, {} idle\n\n", r.tiles_used,
+                 r.tiles_total, r.tiles_spare, idle);
+}
+
+/// In words: what the iteration holds beyond matrix work.
+std::string beyond_compute(const Result& r) {
+  std::vector<std::pair<Seconds, TileState>> rest;
+  Seconds total{0};
+  for (int i = 0; i < kTileStates; ++i) {
+    const auto s = static_cast<TileState>(i);
+    if (s == TileState::matrix || s == TileState::recomputation) continue;
+    const Seconds time = r.breakdown[static_cast<std::size_t>(i)];
+    rest.emplace_back(time, s);
+    total += time;
+  }
+  std::stable_sort(rest.begin(), rest.end(),
+                   [](const auto& a, const auto& b) { return b.first < a.first; });
+  if (!(total > Seconds(0))) return "The matrix engines are busy throughout.";
+  std::string text =
+      fmt::format("The matrix engines leave {} of the iteration ({}). Most of it is {} ({})",
+                  percent(ratio(total, r.iteration_time)), to_string(total),
+                  explanation(rest[0].second), to_string(rest[0].first));
+  if (rest[1].first > Seconds(0)) {
+    text += fmt::format(", then {} ({})", explanation(rest[1].second), to_string(rest[1].first));
+  }
+  return text + ".";
+}
+
+void breakdown(Out out, const Result& r) {
+  fmt::format_to(out, "Where the time goes (mean over the tiles used)\n");
+  for (int i = 0; i < kTileStates; ++i) {
+    const Seconds time = r.breakdown[static_cast<std::size_t>(i)];
+    const double share = ratio(time, r.iteration_time);
+    fmt::format_to(out, "  {:<14}{:>12}{:>9}", to_string(static_cast<TileState>(i)),
+                   to_string(time), percent(share));
+    if (share >= 0.0005) {  // whatever prints as 0.1 % or more shows a mark
+      const auto marks = static_cast<std::size_t>(share * kBarColumns + 0.5);
+      fmt::format_to(out, "  {}", std::string(std::max<std::size_t>(marks, 1), '#'));
+    }
+    fmt::format_to(out, "\n");
+  }
+  fmt::format_to(out, "{}\n", wrapped(beyond_compute(r), 2, 2));
+}
+
+void bounds(Out out, const Result& r) {
+  struct Row {
+    const char* name;
+    Seconds time;
+    const char* meaning;
+    const char* limit;
+  };
+  const std::array<Row, 4> rows{
+      {{"compute", r.bounds.compute, "matrix work of the busiest stage at peak rate",
+        "the matrix engines' peak rate"},
+       {"pipeline", r.bounds.pipeline, "the schedule with matrix work at peak rate, links free",
+        "the pipeline schedule at the matrix engines' peak rate"},
+       {"dram", r.bounds.dram, "bytes of the busiest controller at its bandwidth",
+        "DRAM bandwidth"},
+       {"bisection", r.bounds.bisection, "bytes over the busiest full cut of the mesh",
+        "the bandwidth across the mesh"}}};
+  fmt::format_to(out, "What limits: lower bounds, and the simulated time as a multiple of each\n");
+  // Of equal bounds the first, simpler one is named.
+  const Row* closest = &rows[0];
+  for (const Row& row : rows) {
+    if (row.time > closest->time) closest = &row;
+  }
+  for (const Row& row : rows) {
+    const double times = row.time > Seconds(0) ? r.iteration_time / row.time : 0;
+    const std::string multiple = times == 0    ? "-"
+                                 : times < 1e5 ? fmt::format("{:.2f} x", times)
+                                               : fmt::format("{:.0e} x", times);
+    fmt::format_to(out, "  {:<10}{:>12}{:>12}{}  {}\n", row.name, to_string(row.time), multiple,
+                   &row == closest ? " <-" : "   ", row.meaning);
+  }
+  std::string verdict = fmt::format("Closest: {}.", closest->limit);
+  if (closest->time > Seconds(0) && r.iteration_time / closest->time > 2) {
+    verdict +=
+        " No bound explains even half of the time: latency, contention or the order of work "
+        "does; see the table above.";
+  }
+  fmt::format_to(out, "{}\n", wrapped(verdict, 2, 2));
+}
+
+/// In words, when one stage holds the others up: which, and by what. "" when the stages are even.
+std::string pacing_stage(const Result& r) {
+  if (r.stages.size() < 2) return "";
+  const auto occupied = [&r](const StageResult& s) {
+    return r.iteration_time - s.time[static_cast<std::size_t>(TileState::bubble)] -
+           s.time[static_cast<std::size_t>(TileState::idle)];
+  };
+  const StageResult* slowest = &r.stages.front();
+  Seconds total{0};
+  for (const StageResult& s : r.stages) {
+    total += occupied(s);
+    if (occupied(s) > occupied(*slowest)) slowest = &s;
+  }
+  const double others = static_cast<double>(r.stages.size() - 1);
+  const Seconds mean = (total - occupied(*slowest)) / others;
+  if (!(occupied(*slowest) > mean * 1.1)) return "";
+  // The category in which it differs most from the mean of the others.
+  TileState reason = TileState::matrix;
+  Seconds most{0};
+  for (int i = 0; i < kTileStates; ++i) {
+    const auto state = static_cast<TileState>(i);
+    if (state == TileState::bubble || state == TileState::idle) continue;
+    Seconds sum{0};
+    for (const StageResult& s : r.stages) sum += s.time[static_cast<std::size_t>(i)];
+    const Seconds own = slowest->time[static_cast<std::size_t>(i)];
+    const Seconds excess = own - (sum - own) / others;
+    if (excess > most) {
+      most = excess;
+      reason = state;
+    }
+  }
+  return fmt::format(
+      "Stage {} paces the pipeline: it works or waits for {} of the iteration, the other stages "
+      "for "
+      "{} on average. Most of the difference ({}) is {}.",
+      slowest->stage, percent(ratio(occupied(*slowest), r.iteration_time)),
+      percent(ratio(mean, r.iteration_time)), to_string(most), explanation(reason));
+}
+
+std::string layer_range(const StageResult& s) {
+  std::string text = s.layers == 0 ? "-"
+                     : s.layers == 1
+                         ? fmt::format("{}", s.first_layer)
+                         : fmt::format("{}-{}", s.first_layer, s.first_layer + s.layers - 1);
+  if (s.embedding) text = "E " + text;
+  if (s.head) text += " H";
+  return text;
+}
+
+void stages(Out out, const Result& r) {
+  if (r.stages.empty()) return;
+  fmt::format_to(out,
+                 "Stages (E embedding, H head; times are means over the stage's tiles, "
+                 "memory is of its fullest tile)\n");
+  fmt::format_to(out, "  {:>5} {:>12} {:>6} {:>9} {:>8} {:>8} {:>8} {:>12} {:>12} {:>9}\n", "stage",
+                 "layers", "tiles", "params", "busy", "waits", "bubble", "SRAM peak", "DRAM peak",
+                 "in flight");
+  for (const StageResult& s : r.stages) {
+    Seconds waits{0};
+    for (TileState w : {TileState::dram_wait, TileState::tensor_wait, TileState::data_wait,
+                        TileState::pipeline_wait}) {
+      waits += s.time[static_cast<std::size_t>(w)];
+    }
+    const Seconds bubble = s.time[static_cast<std::size_t>(TileState::bubble)];
+    fmt::format_to(out, "  {:>5} {:>12} {:>6} {:>9} {:>8} {:>8} {:>8} {:>12} {:>12} {:>9}\n",
+                   s.stage, layer_range(s), s.tiles, engineering(static_cast<double>(s.parameters)),
+                   percent(ratio(s.busy, r.iteration_time)),
+                   percent(ratio(waits, r.iteration_time)),
+                   percent(ratio(bubble, r.iteration_time)), to_string(s.peak_sram),
+                   to_string(s.peak_dram), s.micro_batches_in_flight);
+  }
+  const std::string pacing = pacing_stage(r);
+  fmt::format_to(out, "{}\n", pacing.empty() ? "" : wrapped(pacing, 2, 2));
+}
+
+void resource(Out out, const char* name, const Utilisation& u) {
+  fmt::format_to(out, "  {:<6} busy {:>7} on average, {:>7} at most{}\n", name, percent(u.mean),
+                 percent(u.max), u.where.empty() ? "" : ": " + u.where);
+}
+
+void memory(Out out, const char* name, Bytes peak, Bytes capacity, const std::string& where) {
+  if (!(capacity > Bytes(0))) return;
+  const std::string of = capacity.is_unlimited() ? "unlimited"
+                                                 : fmt::format("{} ({})", to_string(capacity),
+                                                               percent(peak / capacity));
+  fmt::format_to(out, "  {:<6} peak {} of {}{}\n", name, to_string(peak), of,
+                 where.empty() ? "" : ": " + where);
+}
+
+void resources(Out out, const Result& r) {
+  fmt::format_to(out, "Links and memory\n");
+  resource(out, "links", r.links);
+  if (r.memory.dram_capacity > Bytes(0)) resource(out, "DRAM", r.dram);
+  memory(out, "SRAM", r.memory.sram, r.memory.sram_capacity, r.memory.sram_where);
+  memory(out, "DRAM", r.memory.dram, r.memory.dram_capacity, r.memory.dram_where);
+  std::string traffic = "bytes injected:";
+  for (int c = 0; c < kCauses; ++c) {
+    traffic += fmt::format("{} {} {}", c == 0 ? "" : ",", to_string(static_cast<Cause>(c)),
+                           to_string(r.traffic[static_cast<std::size_t>(c)]));
+  }
+  traffic +=
+      fmt::format("; DRAM read {}, written {}", to_string(r.dram_read), to_string(r.dram_written));
+  fmt::format_to(out, "{}", wrapped(traffic, 2, 4));
+  fmt::format_to(out, "  simulated: {} events, {} messages, {} link traversals\n",
+                 engineering(static_cast<double>(r.events)),
+                 engineering(static_cast<double>(r.messages)),
+                 engineering(static_cast<double>(r.message_hops)));
+}
+
+}  // namespace
+
+std::string text_report(const Result& r) {
+  std::string text;
+  const Out out = std::back_inserter(text);
+  title(out, r);
+  headline(out, r);
+  breakdown(out, r);
+  bounds(out, r);
+  stages(out, r);
+  resources(out, r);
+  if (!r.notes.empty()) {
+    fmt::format_to(out, "\nNotes\n");
+    for (const std::string& note : r.notes) fmt::format_to(out, "{}", wrapped("- " + note, 2, 4));
+  }
+  return text;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,303 @@
+#include <tilewright/plan/lower.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include <tilewright/base/error.h>
+
+#include "segment_writer.h"
+
+namespace tilewright {
+namespace {
+
+enum class Pass { forward, backward };
+
+/// Writes the program of a placed plan whose stages are planned.
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const PlanConfig& plan, const Placement& placement,
+           StagePlanner& planner, LoweredPlan& out)
+      : graph_(graph), plan_(plan), placement_(placement), planner_(planner), out_(out) {}
+
+  void run() {
+    out_.program.channels = {"tensor ring", "pipeline forward", "pipeline backward", "data ring",
+                             "tied embedding"};
+    for (const StagePlan& stage : out_.stages) {
+      for (int replica = 0; replica < plan_.data; ++replica) write_group(stage, replica);
+    }
+    out_.program.seal();
+    bounds();
+  }
+
+ private:
+  bool training() const { return plan_.mode == Mode::training; }
+
+  // --- groups ---
+
+  void write_group(const StagePlan& stage, int replica) {
+    TileGroup group;
+    group.name = plan_.data == 1
+                     ? "stage " + std::to_string(stage.stage)
+                     : "stage " + std::to_string(stage.stage) + " replica " + std::to_string(replica);
+    group.stage = static_cast<std::uint32_t>(stage.stage);
+    group.tiles = placement_.tensor_group(stage.stage, replica);
+    write_peers(group, stage, replica);
+    for (const MemoryItem& item : stage.memory) {
+      if (item.cls == TensorClass::saved) continue;  // allocated micro-batch by micro-batch
+      (item.in_sram ? group.sram_resident : group.dram_resident) +=
+          static_cast<std::uint64_t>(item.bytes);
+    }
+
+    const std::vector<std::int64_t> samples = plan_.micro_batches(replica);
+    const auto orders = make_schedule(plan_.schedule, plan_.mode, plan_.pipeline,
+                                      static_cast<std::uint32_t>(samples.size()));
+    for (const Slot slot : orders[static_cast<std::size_t>(stage.stage)]) {
+      const std::size_t n = stage.range.size();
+      for (std::size_t i = 0; i < n; ++i) {
+        const std::size_t position = slot.backward ? stage.range.last - 1 - i : stage.range.first + i;
+        const Pass pass = slot.backward ? Pass::backward : Pass::forward;
+        const std::uint32_t segment = block_segment(stage, position, pass, samples[slot.micro_batch]);
+        group.calls.push_back({segment, slot.micro_batch, static_cast<std::uint32_t>(position)});
+      }
+    }
+    if (const auto segment = update_segment(stage, replica)) {
+      group.calls.push_back({*segment, kNoMicroBatch, static_cast<std::uint32_t>(stage.range.first)});
+    }
+    if (replica == 0 && stage.stage == 0) out_.orders = orders;
+    out_.program.groups.push_back(std::move(group));
+  }
+
+  void write_peers(TileGroup& group, const StagePlan& stage, int replica) const {
+    group.peers.resize(kPeerTables);
+    const int t = plan_.tensor, p = plan_.pipeline, d = plan_.data, s = stage.stage;
+    const auto fill = [&](Peers table, int to_stage, int to_replica, int shift) {
+      auto& peers = group.peers[static_cast<std::size_t>(table)];
+      const auto tiles = placement_.tensor_group(to_stage, to_replica);
+      for (int r = 0; r < t; ++r) peers.push_back(tiles[static_cast<std::size_t>((r + shift + t) % t)]);
+    };
+    if (t > 1) {
+      fill(Peers::tensor_next, s, replica, 1);
+      fill(Peers::tensor_previous, s, replica, -1);
+    }
+    if (s + 1 < p) fill(Peers::stage_next, s + 1, replica, 0);
+    if (s > 0) fill(Peers::stage_previous, s - 1, replica, 0);
+    if (d > 1) {
+      fill(Peers::replica_next, s, (replica + 1) % d, 0);
+      fill(Peers::replica_previous, s, (replica + d - 1) % d, 0);
+    }
+    if (tied_bytes(stage) > 0) fill(Peers::tied, s == 0 ? p - 1 : 0, replica, 0);
+  }
+
+  // --- segments of a block ---
+
+  std::uint32_t block_segment(const StagePlan& stage, std::size_t position, Pass pass,
+                              std::int64_t samples) {
+    const bool first = position == stage.range.first, last = position + 1 == stage.range.last;
+    const bool upstream = stage.stage > 0, downstream = stage.stage + 1 < plan_.pipeline;
+    // Forward enters at the first block and leaves at the last; backward the other way round.
+    const bool enters = pass == Pass::forward ? first && upstream : last && downstream;
+    const bool leaves = pass == Pass::forward ? last && downstream : first && upstream;
+    std::vector<std::int64_t> received, sent;
+    if (enters) received = boundary(pass == Pass::forward ? stage.stage - 1 : stage.stage + 1, pass, samples);
+    if (leaves) sent = boundary(stage.stage, pass, samples);
+
+    const std::uint32_t block = graph_.chain[position];
+    const auto key = std::make_tuple(block, pass, samples, stage.residency.in_sram,
+                                     stage.sram_resident, received, sent);
+    const auto it = segments_.find(key);
+    if (it != segments_.end()) return it->second;
+    const std::uint32_t segment = write_block(stage, block, pass, samples, received, sent);
+    return segments_[key] = segment;
+  }
+
+  /// Sizes of the messages in which `stage` hands one micro-batch over, as its last kernel makes it.
+  std::vector<std::int64_t> boundary(int stage_index, Pass pass, std::int64_t samples) {
+    const StagePlan& stage = out_.stages[static_cast<std::size_t>(stage_index)];
+    const std::size_t position =
+        pass == Pass::forward ? stage.range.last - 1 : stage.range.first;
+    const std::uint32_t block = graph_.chain[position];
+    const BlockKernels& k = planner_.kernels(block, samples);
+    const BlockCosts& c = planner_.costs(block, samples, stage.residency, stage.sram_resident);
+    const auto& kernels = pass == Pass::forward ? k.forward : k.backward;
+    const auto& costs = pass == Pass::forward ? c.forward : c.backward;
+    const std::string& tensor = pass == Pass::forward ? k.output : k.input_gradient;
+    for (std::size_t i = kernels.size(); i-- > 0;) {
+      for (const Access& w : kernels[i].writes) {
+        if (w.tensor == tensor) return SegmentWriter::message_parts(w.bytes, costs[i].blocks);
+      }
+    }
+    throw InternalError("block '" + graph_.blocks[block].name + "' never makes '" + tensor + "'");
+  }
+
+  std::uint32_t write_block(const StagePlan& stage, std::uint32_t block, Pass pass,
+                            std::int64_t samples, const std::vector<std::int64_t>& received,
+                            const std::vector<std::int64_t>& sent) {
+    const BlockKernels& k = planner_.kernels(block, samples);
+    const BlockCosts& c = planner_.costs(block, samples, stage.residency, stage.sram_resident);
+    const bool forward = pass == Pass::forward;
+    std::string name = graph_.blocks[block].name + (forward ? ".forward" : ".backward");
+    if (samples != plan_.micro_batch) name += ".short";
+    SegmentWriter w(out_.program, name, stage.residency, plan_.precision);
+
+    const Space saved_space = stage.residency[TensorClass::saved] ? Space::sram : Space::dram;
+    w.allocate(Space::sram, c.footprint());
+    w.allocate(saved_space, forward ? (training() ? k.stash_bytes() : 0) : k.rebuilt_bytes());
+
+    if (forward) {
+      if (!received.empty()) {
+        const TensorClass cls = training() ? TensorClass::saved : TensorClass::temporary;
+        w.receive(k.input, cls, received, Phase::forward, Channel::forward, Peers::stage_previous);
+      }
+      write_kernels(w, k.forward, c.forward, k.output, sent, Channel::forward, Peers::stage_next);
+    } else {
+      if (!received.empty()) {
+        w.receive(k.output_gradient, TensorClass::temporary, received, Phase::backward,
+                  Channel::backward, Peers::stage_next);
+        // Recomputation starts when the gradient has come, as in the schedule's bubble formulas.
+        w.gate(k.output_gradient);
+      }
+      write_kernels(w, k.recompute, c.recompute, "", {}, Channel::forward, Peers::stage_next);
+      write_kernels(w, k.backward, c.backward, k.input_gradient, sent, Channel::backward,
+                    Peers::stage_previous);
+      w.release(saved_space, k.stash_bytes() + k.rebuilt_bytes());
+    }
+    w.release(Space::sram, c.footprint());
+    return w.finish();
+  }
+
+  void write_kernels(SegmentWriter& w, const std::vector<Kernel>& kernels,
+                     const std::vector<KernelCost>& costs, const std::string& leaving,
+                     const std::vector<std::int64_t>& sent, Channel channel, Peers to) const {
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      const Kernel& k = kernels[i];
+      const bool sends = !sent.empty() && std::any_of(k.writes.begin(), k.writes.end(), [&](const Access& a) {
+        return a.tensor == leaving;
+      });
+      w.kernel(k, costs[i], leaving, sends ? sent : std::vector<std::int64_t>{}, channel, to);
+      if (k.all_reduce > 0) {
+        Ring ring;
+        ring.name = k.name + ".all_reduce";
+        ring.phase = k.phase;
+        ring.parts = static_cast<std::uint32_t>(plan_.tensor);
+        w.all_reduce(ring, k.writes.front().tensor, k.writes.front().cls, k.all_reduce);
+      }
+    }
+  }
+
+  // --- the end of the iteration ---
+
+  /// Gradient bytes of the embedding table that two stages hold when it is tied and cut apart.
+  std::int64_t tied_bytes(const StagePlan& stage) const {
+    const Block& head = graph_.blocks[graph_.chain.back()];
+    const Block& embedding = graph_.blocks[graph_.chain.front()];
+    if (!training() || plan_.pipeline == 1 || embedding.operators.front().kind != OpKind::embedding ||
+        head.operators.back().kind != OpKind::loss || !(stage.embedding || stage.head)) {
+      return 0;
+    }
+    const Operator& table = embedding.operators.front();
+    if (head.find(OpRole::head).weights.front().tensor != table.weights.front().tensor) return 0;
+    const Extents local = local_extents(table, megatron_partition(table, plan_.tensor), 1);
+    return local_elements(table.weights.front(), local) * plan_.state_bytes().gradient;
+  }
+
+  std::optional<std::uint32_t> update_segment(const StagePlan& stage, int replica) {
+    const bool steps = plan_.optimizer != OptimizerKind::none;
+    const std::int64_t tied = tied_bytes(stage);
+    if (!training() || (!steps && plan_.data == 1 && tied == 0)) return {};
+    const int ring_position = plan_.data > 1 ? replica : 0;
+    const auto key = std::make_tuple(stage.local_parameters, tied, ring_position,
+                                     stage.residency.in_sram, stage.sram_resident);
+    const auto it = updates_.find(key);
+    if (it != updates_.end()) return it->second;
+
+    SegmentWriter w(out_.program, "update", stage.residency, plan_.precision);
+    const KernelCost cost = planner_.optimizer_cost(stage);
+    if (steps) w.allocate(Space::sram, cost.footprint);
+    if (tied > 0) {
+      w.exchange("tied embedding exchange", "gradient", TensorClass::gradient, tied, Channel::tied,
+                 Peers::tied);
+    }
+    Ring ring;
+    ring.name = "gradient all_reduce";
+    ring.phase = Phase::gradient_sync;
+    ring.cause = Cause::data;
+    ring.channel = Channel::data;
+    ring.next = Peers::replica_next;
+    ring.previous = Peers::replica_previous;
+    ring.parts = static_cast<std::uint32_t>(plan_.data);
+    ring.position = replica;
+    w.all_reduce(ring, "gradient", TensorClass::gradient,
+                 stage.local_parameters * plan_.state_bytes().gradient);
+    if (steps) {
+      w.kernel(optimizer_kernel(plan_, stage.local_parameters), cost);
+      w.release(Space::sram, cost.footprint);
+    }
+    return updates_[key] = w.finish();
+  }
+
+  // --- bounds ---
+
+  double matrix_seconds(const std::vector<Kernel>& kernels) const {
+    double flop = 0;
+    for (const Kernel& k : kernels) flop += k.matrix ? k.gemm.flop() : 0;
+    return flop / planner_.rates().flop_per_s;
+  }
+
+  void bounds() {
+    const std::vector<std::int64_t> samples = plan_.micro_batches(0);
+    // Seconds of a whole slot by (stage, samples, direction).
+    std::map<std::tuple<int, std::int64_t, bool>, double> slots;
+    const auto slot_seconds = [&](int s, Slot slot) {
+      const std::int64_t n = samples[slot.micro_batch];
+      const auto key = std::make_tuple(s, n, slot.backward);
+      const auto it = slots.find(key);
+      if (it != slots.end()) return it->second;
+      const StagePlan& stage = out_.stages[static_cast<std::size_t>(s)];
+      double t = 0;
+      for (std::size_t i = stage.range.first; i < stage.range.last; ++i) {
+        const BlockKernels& k = planner_.kernels(graph_.chain[i], n);
+        t += slot.backward ? matrix_seconds(k.recompute) + matrix_seconds(k.backward)
+                           : matrix_seconds(k.forward);
+      }
+      return slots[key] = t;
+    };
+    out_.pipeline_bound = schedule_length(out_.orders, slot_seconds);
+    for (int s = 0; s < plan_.pipeline; ++s) {
+      double t = 0;
+      for (const Slot slot : out_.orders[static_cast<std::size_t>(s)]) t += slot_seconds(s, slot);
+      out_.compute_bound = std::max(out_.compute_bound, t);
+    }
+    const double per_sample =
+        (training() ? graph_.training_flop() : graph_.forward_flop()).value();
+    out_.model_flop = per_sample * static_cast<double>(plan_.global_batch);
+  }
+
+  const Graph& graph_;
+  const PlanConfig& plan_;
+  const Placement& placement_;
+  StagePlanner& planner_;
+  LoweredPlan& out_;
+  std::map<std::tuple<std::uint32_t, Pass, std::int64_t, std::array<bool, kTensorClasses>,
+                      std::int64_t, std::vector<std::int64_t>, std::vector<std::int64_t>>,
+           std::uint32_t>
+      segments_;
+  std::map<std::tuple<std::int64_t, std::int64_t, int, std::array<bool, kTensorClasses>, std::int64_t>,
+           std::uint32_t>
+      updates_;
+};
+
+}  // namespace
+
+LoweredPlan lower(const Graph& graph, const PlanConfig& plan, const MachineConfig& machine) {
+  check_plan(plan, graph, machine);
+  LoweredPlan out;
+  out.placement = place(plan, machine);
+  StagePlanner planner(graph, plan, machine, out.placement);
+  out.stages = planner.plan_stages();
+  Lowering(graph, plan, out.placement, planner, out).run();
+  return out;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,413 @@
+#include <tilewright/plan/stage_plan.h>
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <tilewright/base/error.h>
+
+namespace tilewright {
+namespace {
+
+std::int64_t share_of(std::int64_t bytes, std::size_t controllers) {
+  const auto n = static_cast<std::int64_t>(std::max<std::size_t>(1, controllers));
+  return (bytes + n - 1) / n;
+}
+
+std::string print(std::int64_t bytes) {
+  return fmt::format("{} ({} bytes)", to_string(Bytes(static_cast<double>(bytes))), bytes);
+}
+
+}  // namespace
+
+bool BlockCosts::feasible() const {
+  for (const auto* list : {&forward, &recompute, &backward}) {
+    for (const KernelCost& c : *list) {
+      if (!c.feasible) return false;
+    }
+  }
+  return true;
+}
+
+std::int64_t BlockCosts::footprint() const {
+  std::int64_t largest = 0;
+  for (const auto* list : {&forward, &recompute, &backward}) {
+    for (const KernelCost& c : *list) largest = std::max(largest, c.footprint);
+  }
+  return largest;
+}
+
+std::int64_t StagePlan::dram_bytes() const {
+  std::int64_t sum = 0;
+  for (const MemoryItem& item : memory) sum += item.in_sram ? 0 : item.bytes;
+  return sum;
+}
+
+Kernel optimizer_kernel(const PlanConfig& plan, std::int64_t local_parameters) {
+  // Passes over the parameters, counting the elementary vector instructions of the update:
+  // Adam: two moments (2 + 3), bias correction and root (3), step and weight decay (3), casts (1).
+  const int passes = plan.optimizer == OptimizerKind::adam ? 12
+                     : plan.optimizer == OptimizerKind::sgd ? 2
+                                                            : 0;
+  Kernel k;
+  k.name = "optimizer";
+  k.phase = Phase::optimizer;
+  const StateBytes state = plan.state_bytes();
+  k.vector_elements = static_cast<double>(passes) * static_cast<double>(local_parameters);
+  const Access gradient{"gradient", TensorClass::gradient, local_parameters * state.gradient};
+  const Access moments{"optimizer", TensorClass::optimizer, local_parameters * state.optimizer};
+  const Access weight{"weight", TensorClass::weight, local_parameters * state.weight};
+  k.reads = {gradient};
+  // With an fp32 master copy the update starts from it and the working weights are only written.
+  if (moments.bytes > 0) k.reads.push_back(moments);
+  if (plan.precision == DType::fp32) k.reads.push_back(weight);
+  if (moments.bytes > 0) k.writes.push_back(moments);
+  k.writes.push_back(weight);
+  return k;
+}
+
+StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const MachineConfig& machine,
+                           const Placement& placement)
+    : graph_(graph), plan_(plan), machine_(machine), placement_(placement),
+      dram_of_(assign_dram(machine)) {
+  clients_.assign(machine.dram.sites.size(), 0);
+  std::size_t per_tile = 1;
+  for (const TileId t : placement.tiles) {
+    for (const DramId d : dram_of_[t]) ++clients_[index(d)];
+    per_tile = std::max(per_tile, dram_of_[t].size());
+  }
+  const int busiest = clients_.empty() ? 1 : *std::max_element(clients_.begin(), clients_.end());
+  rates_ = tile_rates(machine, plan.precision, busiest, static_cast<int>(per_tile));
+}
+
+KernelOptions StagePlanner::kernel_options(std::int64_t samples) const {
+  KernelOptions o;
+  o.tensor = plan_.tensor;
+  o.samples = samples;
+  o.precision = plan_.precision;
+  o.state = plan_.state_bytes();
+  o.training = plan_.mode == Mode::training;
+  o.recompute = plan_.recomputation == Recomputation::full;
+  return o;
+}
+
+const BlockKernels& StagePlanner::kernels(std::uint32_t block, std::int64_t samples) {
+  const auto key = std::make_pair(block, samples);
+  auto it = kernels_.find(key);
+  if (it == kernels_.end()) {
+    it = kernels_.emplace(key, make_kernels(graph_.blocks[block], kernel_options(samples))).first;
+  }
+  return it->second;
+}
+
+const BlockCosts& StagePlanner::costs(std::uint32_t block, std::int64_t samples,
+                                      const Residency& residency, std::int64_t sram_resident) {
+  const auto key = std::make_tuple(block, samples, residency.in_sram, sram_resident);
+  auto it = costs_.find(key);
+  if (it != costs_.end()) return it->second;
+  const BlockKernels& k = kernels(block, samples);
+  const auto free = static_cast<std::int64_t>(machine_.sram.capacity.value()) - sram_resident;
+  const StateBytes state = plan_.state_bytes();
+  const auto each = [&](const std::vector<Kernel>& list) {
+    std::vector<KernelCost> result;
+    for (const Kernel& kernel : list) {
+      result.push_back(kernel_cost(kernel, residency, free, plan_.precision, state));
+    }
+    return result;
+  };
+  return costs_.emplace(key, BlockCosts{each(k.forward), each(k.recompute), each(k.backward)})
+      .first->second;
+}
+
+KernelCost StagePlanner::optimizer_cost(const StagePlan& stage) const {
+  const auto free = static_cast<std::int64_t>(machine_.sram.capacity.value()) - stage.sram_resident;
+  return kernel_cost(optimizer_kernel(plan_, stage.local_parameters), stage.residency, free,
+                     plan_.precision, plan_.state_bytes());
+}
+
+std::vector<StageRange> StagePlanner::cut() const {
+  std::vector<bool> is_layer;
+  std::vector<double> cost;
+  const bool training = plan_.mode == Mode::training;
+  // Blocks are weighed by the closed form with nothing resident, which also sees the bytes that an
+  // embedding or a loss moves without computing.
+  std::vector<double> of_block;
+  for (const Block& block : graph_.blocks) {
+    const BlockKernels k = make_kernels(block, kernel_options(plan_.micro_batch));
+    const auto free = static_cast<std::int64_t>(machine_.sram.capacity.value());
+    double seconds = 0;
+    for (const auto* list : {&k.forward, &k.recompute, &k.backward}) {
+      if (!training && list != &k.forward) continue;
+      for (const Kernel& kernel : *list) {
+        const KernelCost c = kernel_cost(kernel, {}, free, plan_.precision, plan_.state_bytes());
+        seconds += machine_.dram.sites.empty() || !c.feasible
+                       ? kernel_seconds(kernel, KernelCost{}, rates_)
+                       : kernel_seconds(kernel, c, rates_);
+      }
+    }
+    of_block.push_back(seconds);
+  }
+  for (const std::uint32_t b : graph_.chain) {
+    is_layer.push_back(graph_.blocks[b].name == "layer");
+    cost.push_back(of_block[b]);
+  }
+  return plan_.stage_layers.empty() ? balance_stages(cost, is_layer, plan_.pipeline)
+                                    : explicit_stages(is_layer, plan_.stage_layers);
+}
+
+std::vector<StagePlan> StagePlanner::plan_stages() {
+  const std::vector<StageRange> ranges = cut();
+  std::vector<StagePlan> stages;
+  for (int s = 0; s < plan_.pipeline; ++s) {
+    stages.push_back(plan_stage(s, ranges[static_cast<std::size_t>(s)]));
+  }
+  check_dram(stages);
+  return stages;
+}
+
+StagePlan StagePlanner::plan_stage(int stage, const StageRange& range) {
+  StagePlan s;
+  s.stage = stage;
+  s.range = range;
+  std::int64_t before = 0;
+  for (std::size_t i = 0; i < range.first; ++i) before += graph_.block(i).name == "layer" ? 1 : 0;
+  s.first_layer = before;
+
+  std::set<std::string> tied;  // a table shared by embedding and head is held once per stage
+  for (std::size_t i = range.first; i < range.last; ++i) {
+    const Block& block = graph_.block(i);
+    const bool layer = block.name == "layer";
+    s.layers += layer ? 1 : 0;
+    s.embedding |= block.operators.front().kind == OpKind::embedding;
+    s.head |= block.operators.back().kind == OpKind::loss;
+    for (const Operator& op : block.operators) {
+      if (!layer && !op.weights.empty() && !tied.insert(op.weights.front().tensor).second) continue;
+      s.parameters += local_parameters(op, Partition{});
+      s.local_parameters += local_parameters(op, megatron_partition(op, plan_.tensor));
+    }
+  }
+  const auto m = static_cast<std::uint32_t>(plan_.micro_batches(0).size());
+  s.in_flight =
+      plan_.mode == Mode::inference
+          ? 1
+          : peak_in_flight(make_schedule(plan_.schedule, plan_.mode, plan_.pipeline,
+                                         m)[static_cast<std::size_t>(stage)]);
+  list_memory(s);
+  if (!choose_residency(s)) {
+    const auto capacity = static_cast<std::int64_t>(machine_.sram.capacity.value());
+    std::int64_t need = 0;
+    for (const MemoryItem& item : s.memory) need += item.bytes;
+    refuse(s, "SRAM of " + std::string("every tile"), need, capacity, true);
+  }
+  return s;
+}
+
+void StagePlanner::list_memory(StagePlan& s) {
+  const StateBytes state = plan_.state_bytes();
+  std::int64_t stash = 0, rebuilt = 0, temporaries = 0;
+  for (std::size_t i = s.range.first; i < s.range.last; ++i) {
+    const BlockKernels& k = kernels(graph_.chain[i], plan_.micro_batch);
+    stash += k.stash_bytes();
+    rebuilt = std::max(rebuilt, k.rebuilt_bytes());
+    temporaries = std::max(temporaries, k.temporaries);
+  }
+  const auto add = [&](std::string name, TensorClass cls, std::int64_t bytes) {
+    if (bytes > 0) s.memory.push_back({std::move(name), cls, bytes, false});
+  };
+  add("weights", TensorClass::weight, s.local_parameters * state.weight);
+  add("gradients", TensorClass::gradient, s.local_parameters * state.gradient);
+  add("optimiser state", TensorClass::optimizer, s.local_parameters * state.optimizer);
+  add(fmt::format("stashed activations ({} micro-batches in flight)", s.in_flight),
+      TensorClass::saved, stash * s.in_flight);
+  add("recomputed activations (1 layer)", TensorClass::saved, rebuilt);
+  add("temporary activations", TensorClass::temporary, temporaries);
+  std::stable_sort(s.memory.begin(), s.memory.end(),
+                   [](const MemoryItem& a, const MemoryItem& b) { return a.bytes > b.bytes; });
+}
+
+std::optional<std::pair<double, double>> StagePlanner::evaluate(const StagePlan& s) {
+  double seconds = 0, traffic = 0;
+  const auto account = [&](const Kernel& k, const KernelCost& c, double times) {
+    double t = kernel_seconds(k, c, rates_);
+    double bytes = static_cast<double>(c.load + c.store);
+    if (k.all_reduce > 0 && !s.residency[k.writes.front().cls]) {
+      // The all-reduce reads the partial result and writes the sum.
+      const double moved = 2.0 * static_cast<double>(k.all_reduce);
+      t += moved / rates_.dram_bytes_per_s;
+      bytes += moved;
+    }
+    seconds += times * t;
+    traffic += times * bytes;
+  };
+  const auto micro_batches = static_cast<double>(plan_.micro_batches(0).size());
+  for (std::size_t i = s.range.first; i < s.range.last; ++i) {
+    const BlockKernels& k = kernels(graph_.chain[i], plan_.micro_batch);
+    const BlockCosts& c = costs(graph_.chain[i], plan_.micro_batch, s.residency, s.sram_resident);
+    if (!c.feasible()) return {};
+    for (std::size_t j = 0; j < k.forward.size(); ++j) {
+      account(k.forward[j], c.forward[j], micro_batches);
+    }
+    for (std::size_t j = 0; j < k.recompute.size(); ++j) {
+      account(k.recompute[j], c.recompute[j], micro_batches);
+    }
+    for (std::size_t j = 0; j < k.backward.size(); ++j) {
+      account(k.backward[j], c.backward[j], micro_batches);
+    }
+  }
+  if (plan_.mode == Mode::training && plan_.optimizer != OptimizerKind::none) {
+    const KernelCost c = optimizer_cost(s);
+    if (!c.feasible) return {};
+    account(optimizer_kernel(plan_, s.local_parameters), c, 1);
+  }
+  return std::make_pair(seconds, traffic);
+}
+
+bool StagePlanner::choose_residency(StagePlan& stage) {
+  std::array<std::int64_t, kTensorClasses> bytes{};
+  for (const MemoryItem& item : stage.memory) bytes[static_cast<int>(item.cls)] += item.bytes;
+  const auto capacity = machine_.sram.capacity.value();
+  const bool has_dram = !machine_.dram.sites.empty();
+
+  std::optional<std::pair<double, double>> best;
+  StagePlan chosen = stage;
+  for (unsigned mask = 0; mask < (1u << kTensorClasses); ++mask) {
+    StagePlan trial = stage;
+    bool duplicate = false;
+    for (int c = 0; c < kTensorClasses; ++c) {
+      const bool in = (mask >> c & 1u) != 0;
+      // A class with no bytes is "resident" in every set: one set each.
+      if (bytes[c] == 0 && !in) duplicate = true;
+      trial.residency.in_sram[c] = in;
+      if (in) trial.sram_resident += bytes[c];
+      if (!in && bytes[c] > 0 && !has_dram) duplicate = true;
+    }
+    if (duplicate || static_cast<double>(trial.sram_resident) > capacity) continue;
+    const auto cost = evaluate(trial);
+    if (cost && (!best || *cost < *best)) {
+      best = cost;
+      chosen = trial;
+    }
+  }
+  if (!best) return false;
+  stage = chosen;
+  for (MemoryItem& item : stage.memory) item.in_sram = stage.residency[item.cls];
+  for (std::size_t i = stage.range.first; i < stage.range.last; ++i) {
+    stage.sram_working =
+        std::max(stage.sram_working, costs(graph_.chain[i], plan_.micro_batch, stage.residency,
+                                           stage.sram_resident)
+                                         .footprint());
+  }
+  return true;
+}
+
+void StagePlanner::check_dram(const std::vector<StagePlan>& stages) {
+  if (machine_.dram.sites.empty()) return;
+  std::vector<std::int64_t> load(machine_.dram.sites.size(), 0);
+  std::vector<int> heaviest(load.size(), -1);  // the stage that takes most of a controller
+  std::vector<std::int64_t> heaviest_bytes(load.size(), 0);
+  for (const StagePlan& s : stages) {
+    std::vector<std::int64_t> of_stage(load.size(), 0);
+    for (int replica = 0; replica < plan_.data; ++replica) {
+      for (int r = 0; r < plan_.tensor; ++r) {
+        const auto& controllers = dram_of_[placement_.tile(s.stage, replica, r)];
+        for (const DramId d : controllers) {
+          of_stage[index(d)] += share_of(s.dram_bytes(), controllers.size());
+        }
+      }
+    }
+    for (std::size_t d = 0; d < load.size(); ++d) {
+      load[d] += of_stage[d];
+      if (of_stage[d] > heaviest_bytes[d]) {
+        heaviest_bytes[d] = of_stage[d];
+        heaviest[d] = s.stage;
+      }
+    }
+  }
+  const auto worst = static_cast<std::size_t>(
+      std::max_element(load.begin(), load.end()) - load.begin());
+  if (static_cast<double>(load[worst]) <= machine_.dram.capacity.value()) return;
+  const auto& site = machine_.dram.sites[worst];
+  refuse(stages[static_cast<std::size_t>(heaviest[worst])],
+         fmt::format("DRAM {} at tile ({},{})", worst, site.first, site.second), load[worst],
+         static_cast<std::int64_t>(machine_.dram.capacity.value()), false);
+}
+
+void StagePlanner::refuse(const StagePlan& stage, const std::string& where, std::int64_t need,
+                          std::int64_t capacity, bool sram) {
+  const TileId first = placement_.tile(stage.stage, 0, 0);
+  std::string text = fmt::format(
+      "{}: out of memory: stage {} (layers {}-{}, from tile ({},{})) needs {} in the {}, which holds "
+      "{}\n  largest consumers per tile:",
+      plan_.where_batch.empty() ? "plan" : plan_.where_batch, stage.stage, stage.first_layer,
+      stage.first_layer + stage.layers - 1, machine_.x(first), machine_.y(first), print(need), where,
+      print(capacity));
+  for (std::size_t i = 0; i < stage.memory.size() && i < 3; ++i) {
+    text += fmt::format("\n    {}: {}", stage.memory[i].name, print(stage.memory[i].bytes));
+  }
+  if (sram && machine_.dram.sites.empty()) {
+    text += "\n  the machine has no DRAM, so everything must stay in SRAM";
+  }
+  if (advise_) text += "\n  " + advice();
+  throw InputError(text);
+}
+
+bool StagePlanner::fits(const PlanConfig& variant) const {
+  try {
+    check_plan(variant, graph_, machine_);
+    const Placement placement = place(variant, machine_);
+    StagePlanner planner(graph_, variant, machine_, placement);
+    planner.advise_ = false;
+    planner.plan_stages();
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+std::string StagePlanner::advice() const {
+  std::vector<std::string> ways;
+  if (plan_.mode == Mode::training && plan_.recomputation == Recomputation::none) {
+    PlanConfig v = plan_;
+    v.recomputation = Recomputation::full;
+    if (fits(v)) ways.push_back("recomputation: full");
+  }
+  // The largest micro-batch that fits, by bisection: need grows with the micro-batch.
+  std::int64_t low = 0, high = plan_.micro_batch;
+  PlanConfig v = plan_;
+  while (high - low > 1) {
+    v.micro_batch = low + (high - low) / 2;
+    (fits(v) ? low : high) = v.micro_batch;
+  }
+  if (low > 0) ways.push_back(fmt::format("batch.micro: {} or less", low));
+  if (plan_.mode == Mode::training && plan_.recomputation == Recomputation::none && low == 0) {
+    v = plan_;
+    v.recomputation = Recomputation::full;
+    v.micro_batch = 1;
+    if (plan_.micro_batch > 1 && fits(v)) ways.push_back("recomputation: full with batch.micro: 1");
+  }
+  for (const int factor : {2, 4, 8}) {
+    v = plan_;
+    v.tensor *= factor;
+    v.block_width = v.block_height = 0;
+    if (fits(v)) {
+      ways.push_back(fmt::format("parallelism.tensor: {}", v.tensor));
+      break;
+    }
+  }
+  for (const int factor : {2, 4, 8}) {
+    v = plan_;
+    v.pipeline *= factor;
+    v.stage_layers.clear();
+    if (fits(v)) {
+      ways.push_back(fmt::format("parallelism.pipeline: {}", v.pipeline));
+      break;
+    }
+  }
+  if (ways.empty()) {
+    return "no recomputation, smaller micro-batch, or doubled tensor or pipeline degree fits either";
+  }
+  return fmt::format("would fit: {}", fmt::join(ways, "; or "));
+}
+
+}  // namespace tilewright

@@ -1,0 +1,312 @@
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include <tilewright/base/error.h>
+#include <tilewright/program/program.h>
+
+#include "agreement.h"
+
+namespace tilewright {
+namespace {
+
+/// Where a fault is, in the program's own terms; "" when no group calls the segment.
+std::string place(const Program& program, std::size_t segment, std::size_t instruction) {
+  const Segment& s = program.segments[segment];
+  std::string group;
+  for (const TileGroup& g : program.groups) {
+    for (const Call& call : g.calls) {
+      if (call.segment != segment) continue;
+      group = fmt::format("group '{}', ", g.name);
+      break;
+    }
+    if (!group.empty()) break;
+  }
+  return fmt::format("program: {}segment '{}', instruction {} ({})", group, s.name, instruction,
+                     program_detail::describe(program, s.code[instruction]));
+}
+
+[[noreturn]] void fail(const Program& program, std::size_t segment, std::size_t instruction,
+                       const std::string& message) {
+  throw InputError(place(program, segment, instruction) + ": " + message);
+}
+
+/// The engines an opcode may run on, as text; "" when `engine` is one of them.
+std::string wrong_engine(Opcode op, Engine engine) {
+  const auto unless = [](bool good, const char* allowed) { return good ? "" : allowed; };
+  switch (op) {
+    case Opcode::compute:
+      return unless(engine == Engine::matrix || engine == Engine::vector, "matrix or vector");
+    case Opcode::load:
+      return unless(engine == Engine::dma_in, "dma_in");
+    case Opcode::store:
+      return unless(engine == Engine::dma_out, "dma_out");
+    case Opcode::send:
+      return unless(engine == Engine::net_send, "net_send");
+    case Opcode::recv:
+      return unless(engine == Engine::net_recv, "net_recv");
+    case Opcode::allocate:
+    case Opcode::release:
+      return unless(engine == Engine::dma_in || engine == Engine::dma_out, "dma_in or dma_out");
+  }
+  return "a known opcode";
+}
+
+void check_shapes(const Program& program) {
+  for (std::size_t i = 0; i < program.shapes.size(); ++i) {
+    const ComputeShape& s = program.shapes[i];
+    const auto require = [&](bool good, const std::string& message) {
+      if (!good) throw InputError(fmt::format("program: shape {}: {}", i, message));
+    };
+    require(s.engine == Engine::matrix || s.engine == Engine::vector,
+            fmt::format("engine is {}; allowed are matrix and vector", to_string(s.engine)));
+    require(
+        s.format < program.names.size(),
+        fmt::format("format {} is not an index of the {} names", s.format, program.names.size()));
+    require(s.denominator >= 1, "denominator is 0; at least 1 is needed");
+    require(s.batch >= 0 && s.m >= 0 && s.n >= 0 && s.k >= 0,
+            fmt::format("extents batch={} m={} n={} k={} must not be negative", s.batch, s.m, s.n,
+                        s.k));
+    for (const double v : {s.flop, s.elements, s.sram_bytes}) {
+      require(std::isfinite(v) && v >= 0,
+              fmt::format("flop={}, elements={} and sram_bytes={} must be finite and not negative",
+                          s.flop, s.elements, s.sram_bytes));
+    }
+  }
+}
+
+void check_instruction(const Program& program, std::size_t segment, std::size_t i) {
+  const Instruction& code = program.segments[segment].code[i];
+  const auto require = [&](bool good, const auto& message) {
+    if (!good) fail(program, segment, i, message());
+  };
+  const std::string engine = wrong_engine(code.op, code.engine);
+  require(engine.empty(), [&] {
+    return fmt::format("{} runs on {}, not on {}", to_string(code.op), engine,
+                       to_string(code.engine));
+  });
+  require(code.name < program.names.size(), [&] {
+    return fmt::format("name {} is not an index of the {} names", code.name, program.names.size());
+  });
+  for (const std::uint32_t after : code.after) {
+    require(after == kNone || after < i, [&] {
+      return fmt::format("depends on instruction {}; a dependence must be on an earlier one",
+                         after);
+    });
+  }
+  require(code.share.parts >= 1, [] { return std::string("share has 0 parts; at least 1"); });
+  if (code.op == Opcode::compute) {
+    require(code.operand < program.shapes.size(), [&] {
+      return fmt::format("shape {} does not exist; there are {}", code.operand,
+                         program.shapes.size());
+    });
+    const ComputeShape& shape = program.shapes[code.operand];
+    require(shape.engine == code.engine, [&] {
+      return fmt::format("shape {} is for the {} engine", code.operand, to_string(shape.engine));
+    });
+    require(code.amount >= 1 && code.amount <= shape.denominator, [&] {
+      return fmt::format("amount {} is not in 1 .. {}, the denominator of shape {}", code.amount,
+                         shape.denominator, code.operand);
+    });
+  }
+  if (code.op == Opcode::send || code.op == Opcode::recv) {
+    require(code.channel < program.channels.size(), [&] {
+      return fmt::format("channel {} does not exist; there are {}", code.channel,
+                         program.channels.size());
+    });
+  }
+}
+
+using TileOwners = std::unordered_map<std::uint32_t, const TileGroup*>;
+
+TileOwners check_tiles(const Program& program) {
+  TileOwners owners;
+  for (const TileGroup& group : program.groups) {
+    if (group.tiles.empty()) {
+      throw InputError(fmt::format("program: group '{}' has no tiles", group.name));
+    }
+    for (const TileId tile : group.tiles) {
+      if (tile == kNoTile) {
+        throw InputError(fmt::format("program: group '{}' names no tile for a rank", group.name));
+      }
+      const auto [owner, added] = owners.emplace(index(tile), &group);
+      if (!added) {
+        throw InputError(
+            fmt::format("program: tile {} is in group '{}' and in group '{}'; a tile "
+                        "belongs to one group",
+                        index(tile), owner->second->name, group.name));
+      }
+    }
+    for (std::size_t c = 0; c < group.calls.size(); ++c) {
+      if (group.calls[c].segment >= program.segments.size()) {
+        throw InputError(
+            fmt::format("program: group '{}', call {}: segment {} does not exist; there "
+                        "are {}",
+                        group.name, c, group.calls[c].segment, program.segments.size()));
+      }
+    }
+  }
+  return owners;
+}
+
+/// The peer tables that the segments called by `group` use.
+void check_peers(const Program& program, const TileGroup& group, const TileOwners& owners,
+                 const std::vector<std::vector<std::uint32_t>>& messages) {
+  std::vector<bool> seen_segment(program.segments.size());
+  std::vector<bool> seen_table(group.peers.size());
+  for (const Call& call : group.calls) {
+    if (seen_segment[call.segment]) continue;
+    seen_segment[call.segment] = true;
+    const Segment& segment = program.segments[call.segment];
+    for (const std::uint32_t i : messages[call.segment]) {
+      const Instruction& code = segment.code[i];
+      const auto refuse = [&](const std::string& message) {
+        throw InputError(fmt::format("program: group '{}', segment '{}', instruction {} ({}): {}",
+                                     group.name, segment.name, i,
+                                     program_detail::describe(program, code), message));
+      };
+      if (code.operand >= group.peers.size()) {
+        refuse(fmt::format("peer table {} does not exist; the group has {}", code.operand,
+                           group.peers.size()));
+      }
+      if (seen_table[code.operand]) continue;
+      seen_table[code.operand] = true;
+      const auto& table = group.peers[code.operand];
+      if (table.size() != group.tiles.size()) {
+        refuse(fmt::format("peer table {} has {} entries for the {} ranks of the group",
+                           code.operand, table.size(), group.tiles.size()));
+      }
+      for (std::size_t rank = 0; rank < table.size(); ++rank) {
+        if (table[rank] == group.tiles[rank]) {
+          refuse(fmt::format("peer table {} makes rank {} (tile {}) its own peer", code.operand,
+                             rank, index(table[rank])));
+        }
+        if (owners.count(index(table[rank])) == 0) {
+          refuse(fmt::format(
+              "peer table {} gives rank {} the peer {}, which belongs to no group", code.operand,
+              rank,
+              table[rank] == kNoTile ? "'no tile'" : fmt::format("tile {}", index(table[rank]))));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+namespace program_detail {
+
+std::string describe(const Program& program, const Instruction& instruction) {
+  std::string text = to_string(instruction.engine) + " " + to_string(instruction.op);
+  if (instruction.name < program.names.size()) {
+    text += " '" + program.names[instruction.name] + "'";
+  }
+  return text;
+}
+
+}  // namespace program_detail
+
+std::uint16_t Program::intern(const std::string& name) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == name) return static_cast<std::uint16_t>(i);
+  }
+  if (names.size() > std::numeric_limits<std::uint16_t>::max()) {
+    throw InputError(fmt::format("program: more than 65536 names, at '{}'", name));
+  }
+  names.push_back(name);
+  return static_cast<std::uint16_t>(names.size() - 1);
+}
+
+void Program::seal() {
+  check_shapes(*this);
+  const TileOwners owners = check_tiles(*this);
+  std::vector<std::vector<std::uint32_t>> messages(segments.size());
+  for (std::size_t s = 0; s < segments.size(); ++s) {
+    Segment& segment = segments[s];
+    if (segment.code.size() >= kNone) {
+      throw InputError(
+          fmt::format("program: segment '{}' has more than 2^32 - 2 instructions", segment.name));
+    }
+    for (auto& stream : segment.streams) stream.clear();
+    for (std::uint32_t i = 0; i < segment.code.size(); ++i) {
+      check_instruction(*this, s, i);
+      const Instruction& code = segment.code[i];
+      segment.streams[static_cast<std::size_t>(code.engine)].push_back(i);
+      if (code.op == Opcode::send || code.op == Opcode::recv) messages[s].push_back(i);
+    }
+  }
+  for (const TileGroup& group : groups) check_peers(*this, group, owners, messages);
+  program_detail::check_agreement(*this);
+}
+
+std::string to_string(Engine e) {
+  switch (e) {
+    case Engine::matrix:
+      return "matrix";
+    case Engine::vector:
+      return "vector";
+    case Engine::dma_in:
+      return "dma_in";
+    case Engine::dma_out:
+      return "dma_out";
+    case Engine::net_send:
+      return "net_send";
+    case Engine::net_recv:
+      return "net_recv";
+  }
+  return "unknown engine";
+}
+
+std::string to_string(Opcode o) {
+  switch (o) {
+    case Opcode::compute:
+      return "compute";
+    case Opcode::load:
+      return "load";
+    case Opcode::store:
+      return "store";
+    case Opcode::send:
+      return "send";
+    case Opcode::recv:
+      return "recv";
+    case Opcode::allocate:
+      return "allocate";
+    case Opcode::release:
+      return "release";
+  }
+  return "unknown opcode";
+}
+
+std::string to_string(Phase p) {
+  switch (p) {
+    case Phase::forward:
+      return "forward";
+    case Phase::backward:
+      return "backward";
+    case Phase::recompute:
+      return "recompute";
+    case Phase::gradient_sync:
+      return "gradient_sync";
+    case Phase::optimizer:
+      return "optimizer";
+  }
+  return "unknown phase";
+}
+
+std::string to_string(Cause c) {
+  switch (c) {
+    case Cause::memory:
+      return "memory";
+    case Cause::tensor:
+      return "tensor";
+    case Cause::data:
+      return "data";
+    case Cause::pipeline:
+      return "pipeline";
+  }
+  return "unknown cause";
+}
+
+}  // namespace tilewright

@@ -1,0 +1,127 @@
+#include <tilewright/simulate/simulate.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <tilewright/base/error.h>
+#include <tilewright/hardware/platform.h>
+#include <tilewright/plan/lower.h>
+
+namespace tilewright {
+namespace {
+
+std::string flops_convention(const Graph& graph) {
+  for (const Block& block : graph.blocks) {
+    for (const Operator& op : block.operators) {
+      if (op.flop_scale != 1) return "causal part of the attention scores counted";
+    }
+  }
+  return "all attention scores counted";
+}
+
+void fill_stages(const LoweredPlan& lowered, const RunStatistics& run, Result& result) {
+  for (const StagePlan& s : lowered.stages) {
+    StageResult r;
+    r.stage = s.stage;
+    r.first_layer = s.first_layer;
+    r.layers = s.layers;
+    r.embedding = s.embedding;
+    r.head = s.head;
+    r.parameters = s.parameters;
+    r.micro_batches_in_flight = s.in_flight;
+    double busy = 0;
+    std::uint64_t sram = 0, dram = 0;
+    std::array<double, kTileStates> time{};
+    for (int replica = 0; replica < lowered.placement.data; ++replica) {
+      for (const TileId tile : lowered.placement.tensor_group(s.stage, replica)) {
+        const TileStatistics& t = run.tiles[tile];
+        ++r.tiles;
+        sram = std::max(sram, t.sram_peak);
+        dram = std::max(dram, t.dram_peak);
+        for (int i = 0; i < kTileStates; ++i) time[i] += to_seconds(t.time[i]).value();
+        for (const TileState state :
+             {TileState::matrix, TileState::vector, TileState::recomputation, TileState::sram_stall}) {
+          busy += to_seconds(t.time[static_cast<int>(state)]).value();
+        }
+      }
+    }
+    r.busy = Seconds(busy / r.tiles);
+    r.peak_sram = Bytes(static_cast<double>(sram));
+    r.peak_dram = Bytes(static_cast<double>(dram));
+    for (int i = 0; i < kTileStates; ++i) r.time[i] = Seconds(time[i] / r.tiles);
+    result.stages.push_back(r);
+  }
+}
+
+void fill_notes(const MachineConfig& machine, const PlanConfig& plan, const LoweredPlan& lowered,
+                Result& result) {
+  for (const std::string& a : machine.assumptions) result.notes.push_back("assumed: " + a);
+  const int idle = result.tiles_total - result.tiles_spare - result.tiles_used;
+  if (idle > 0) {
+    result.notes.push_back(fmt::format("the plan uses {} of {} usable tiles; {} stay idle",
+                                       result.tiles_used, machine.usable_tiles(), idle));
+  }
+  const auto micro = plan.micro_batches(0);
+  if (micro.back() != plan.micro_batch) {
+    result.notes.push_back(fmt::format("{} micro-batches of {} samples and a last one of {}",
+                                       micro.size() - 1, plan.micro_batch, micro.back()));
+  }
+  std::int64_t fewest = lowered.stages.front().layers, most = fewest;
+  for (const StagePlan& s : lowered.stages) {
+    fewest = std::min(fewest, s.layers);
+    most = std::max(most, s.layers);
+  }
+  if (fewest != most) {
+    result.notes.push_back(fmt::format("stages hold between {} and {} layers", fewest, most));
+  }
+}
+
+}  // namespace
+
+Result simulate(const MachineConfig& machine, const Graph& graph, const PlanConfig& plan,
+                const SimulateOptions& options) {
+  const auto enter = [&](const char* phase) {
+    if (options.on_phase) options.on_phase(phase);
+  };
+  enter("lower");
+  const LoweredPlan lowered = lower(graph, plan, machine);
+
+  enter("elaborate");
+  PlatformOptions platform_options;
+  platform_options.progress = options.progress;
+  platform_options.reverse_construction = options.reverse_construction;
+  // Never destroyed: the kernel's module registries make destruction quadratic, and one process runs
+  // one simulation.
+  auto* platform = new Platform("platform", machine, lowered.program, platform_options);
+
+  enter("run");
+  platform->run();
+  const RunStatistics& run = platform->statistics();
+
+  enter("report");
+  Result result;
+  result.machine = machine.name;
+  result.model = graph.model;
+  result.plan = plan.name;
+  result.parameters = graph.parameters();
+  result.samples = static_cast<double>(plan.global_batch);
+  result.tokens = result.samples * static_cast<double>(graph.sequence);
+  result.flops_model = Flop(lowered.model_flop);
+  result.flops_convention = flops_convention(graph);
+  summarise(machine, run, result);
+  double flop = 0;
+  for (const TileStatistics& t : run.tiles) flop += t.flop;
+  result.flops_hardware = Flop(flop);
+  const double roof = machine.peak(to_string(plan.precision)).value() * result.tiles_used *
+                      result.iteration_time.value();
+  result.mfu = roof > 0 ? lowered.model_flop / roof : 0;
+  result.hfu = roof > 0 ? flop / roof : 0;
+  result.bounds.compute = Seconds(lowered.compute_bound);
+  result.bounds.pipeline = Seconds(lowered.pipeline_bound);
+  fill_stages(lowered, run, result);
+  fill_notes(machine, plan, lowered, result);
+  return result;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,41 @@
+// What makes a decoder's shape impossible, said by field so that the reader can point at the line.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <tilewright/workload/decoder.h>
+
+namespace tilewright {
+
+/// The widths of DecoderConfig that a fault can lie in.
+enum class ShapeField {
+  layers,
+  hidden,
+  heads,
+  kv_heads,
+  head_dim,
+  ffn,
+  vocab,
+  sequence,
+  max_positions,
+  sliding_window,
+};
+
+/// The field's name in DecoderConfig, which is also its key in our YAML.
+std::string to_string(ShapeField field);
+
+/// Bounds that keep every product of the builder inside 64 bits.
+constexpr std::int64_t kMostLayers = 1'000'000;
+constexpr std::int64_t kWidest = std::int64_t{1} << 32;
+
+struct ShapeFault {
+  ShapeField field;
+  std::string message;
+};
+
+/// The first thing wrong with the shape, if any.
+std::optional<ShapeFault> find_fault(const DecoderConfig& config);
+
+}  // namespace tilewright

@@ -1,0 +1,139 @@
+// `tilewright describe`.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "support/subprocess.h"
+
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using tilewright::testing_support::Outcome;
+using tilewright::testing_support::read_text;
+using tilewright::testing_support::TemporaryFolder;
+using tilewright::testing_support::tilewright;
+
+json described(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "describe");
+  arguments.insert(arguments.end(), {"--json", "-"});
+  const Outcome o = tilewright(arguments);
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  return json::parse(o.out);
+}
+
+std::string origin(const json& part, const std::string& path) {
+  for (const auto& s : part["settings"]) {
+    if (s["path"] == path) return s["origin"];
+  }
+  return "no such setting";
+}
+
+TEST(DescribeModel, ParametersArePublishedOnes) {
+  EXPECT_EQ(described({"--model", "workloads/models/llama-2-7b"})["model"]["parameters"],
+            6'738'415'616);
+  EXPECT_EQ(
+      described({"--model", "workloads/models/llama-3-8b/config.json"})["model"]["parameters"],
+      8'030'261'248);
+  EXPECT_EQ(described({"--model", "workloads/models/qwen3-8b"})["model"]["parameters"],
+            8'190'735'360);
+  EXPECT_EQ(described({"--model", "workloads/models/mistral-7b"})["model"]["parameters"],
+            7'241'732'096);
+  EXPECT_EQ(described({"--model", "workloads/models/gpt2"})["model"]["parameters"], 124'439'808);
+}
+
+TEST(DescribeModel, FlopsPerTokenOfADenseGpt) {
+  // 72 L h^2 (1 + s/6h + V/12Lh) per token, a third of it forward.
+  const json m = described({"--model", "workloads/models/megatron-18b.yaml"})["model"];
+  const double L = 40, h = 6144, s = 2048, V = 51200;
+  const double expected = 72 * L * h * h * (1 + s / (6 * h) + V / (12 * L * h));
+  EXPECT_NEAR(m["flops_per_token"].get<double>(), expected, 1e-9 * expected);
+  EXPECT_NEAR(m["forward_flops_per_token"].get<double>(), expected / 3, 1e-9 * expected);
+  EXPECT_EQ(m["layers"], 40);
+  EXPECT_EQ(m["blocks"][1]["count"], 40);
+}
+
+TEST(DescribeModel, BlocksAddUpToTheModel) {
+  const json m = described({"--model", "workloads/models/qwen3-8b"})["model"];
+  double forward = 0, backward = 0;
+  for (const auto& b : m["blocks"]) {
+    forward += b["count"].get<double>() * b["forward_flops"].get<double>();
+    backward += b["count"].get<double>() * b["backward_flops"].get<double>();
+  }
+  const double tokens = m["sequence"].get<double>();
+  EXPECT_NEAR(forward / tokens, m["forward_flops_per_token"].get<double>(), 1e-9 * forward);
+  EXPECT_NEAR((forward + backward) / tokens, m["flops_per_token"].get<double>(), 1e-9 * forward);
+}
+
+TEST(DescribeModel, OverridesSayWhereTheyComeFrom) {
+  const json m = described({"--model", "workloads/models/megatron-18b.yaml", "--set",
+                            "decoder.layers=4", "--set", "model.decoder.sequence=512"})["model"];
+  EXPECT_EQ(m["layers"], 4);
+  EXPECT_EQ(m["sequence"], 512);
+  EXPECT_EQ(origin(m, "decoder.layers"), "--set");
+  EXPECT_EQ(origin(m, "decoder.hidden"), "workloads/models/megatron-18b.yaml:5");
+  EXPECT_EQ(origin(m, "decoder.qk_norm"), "default");
+}
+
+TEST(DescribePlatform, TotalsOfTheWafer) {
+  const json p = described({"--platform", "platforms/tx8-wafer.yaml"})["platform"];
+  EXPECT_EQ(p["tiles"]["total"], 320);
+  EXPECT_DOUBLE_EQ(p["peak_flops_per_s"]["fp16"].get<double>(), 5.12e15);
+  EXPECT_EQ(p["sram"]["bytes"], 320LL * 3 * 1024 * 1024);
+  EXPECT_EQ(p["dram"]["controllers"], 80);
+  EXPECT_EQ(p["dram"]["bytes"], 80LL * 256 * 1024 * 1024 * 1024);
+  // The middle rows lie on different dies: 20 links of 256 GB/s.
+  EXPECT_DOUBLE_EQ(p["bisection_bytes_per_s"].get<double>(), 5.12e12);
+}
+
+TEST(DescribePlatform, TextNamesFileAndLineOfEachValue) {
+  const Outcome o = tilewright({"describe", "--platform", "platforms/tx8-die.yaml"});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("4 x 4 = 16"));
+  EXPECT_THAT(o.out, HasSubstr("platforms/tx8-die.yaml:"));
+  EXPECT_THAT(o.out, HasSubstr("noc.link_bandwidth"));
+}
+
+TEST(DescribePlan, RanksAndMicroBatches) {
+  const json p = described({"--plan", "workloads/plans/megatron-18b-tx8.yaml"})["plan"];
+  EXPECT_EQ(p["ranks"], 320);
+  EXPECT_EQ(p["global_batch"], 1024);
+  EXPECT_EQ(p["micro_batches"], 21);  // 20 of 51 and one of 4
+  EXPECT_EQ(p["state_bytes_per_parameter"]["total"], 16);
+}
+
+TEST(DescribeJob, AllThreeFilesTogether) {
+  const json j = described({"--platform", "platforms/tx8-wafer.yaml", "--model",
+                            "workloads/models/megatron-18b.yaml", "--plan",
+                            "workloads/plans/megatron-18b-tx8.yaml"});
+  EXPECT_EQ(j["job"]["tiles_used"], 320);
+  EXPECT_EQ(j["job"]["tiles_idle"], 0);
+}
+
+TEST(DescribeJson, IsWrittenWholeAndBesideNothingElse) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("model.json");
+  const Outcome o = tilewright({"describe", "--model", "workloads/models/gpt2", "--json", file});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("Model gpt2"));
+  EXPECT_EQ(json::parse(read_text(file))["model"]["name"], "gpt2");
+  EXPECT_FALSE(std::filesystem::is_empty(folder.path("")));
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path(""))) {
+    files += entry.is_regular_file();
+  }
+  EXPECT_EQ(files, 1);  // no temporary file left behind
+}
+
+TEST(DescribeJson, ALinkStaysALink) {
+  const TemporaryFolder folder;
+  const std::string target = folder.write("target.json", "{}");
+  std::filesystem::create_symlink(target, folder.path("link.json"));
+  const Outcome o = tilewright(
+      {"describe", "--model", "workloads/models/gpt2", "--json", folder.path("link.json")});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path("link.json")));
+  EXPECT_THAT(read_text(target), HasSubstr("gpt2"));
+}
+
+}  // namespace
