@@ -41,7 +41,7 @@ void MemorySystem::start(Picoseconds now, std::uint32_t tile, bool write, std::u
     if (share == 0) break;
     const std::uint32_t dram = index(drams[i]), site = sites_[dram];
     const std::uint32_t part = parts_.allocate();
-    parts_.all[part] = {share, 0, now, transfer, tile, dram, write};
+    parts_.all[part] = {share, 0, now, issued_++, transfer, tile, dram, write};
     if (write && site != tile) {
       Packet& p = network_.allocate();
       p.bytes = share;
@@ -61,25 +61,35 @@ void MemorySystem::start(Picoseconds now, std::uint32_t tile, bool write, std::u
 
 void MemorySystem::handle(Picoseconds now, EventClass type, std::uint32_t, const Event* events,
                           std::size_t count) {
+  arrivals_.clear();
   for (std::size_t i = 0; i < count; ++i) {
-    auto slot = static_cast<std::uint32_t>(events[i].slot());
+    auto part = static_cast<std::uint32_t>(events[i].slot());
+    if (type == EventClass::write_arrival) {
+      Packet& p = network_.packet(part);
+      part = p.link;
+      parts_.all[part].tail = p.tail;
+      network_.free(p);
+    }
+    arrivals_.push_back(part);
+  }
+  // What comes at one time is taken in order of issue: a tile's own requests stay first in, first
+  // out.
+  if (count > 1) {
+    std::sort(arrivals_.begin(), arrivals_.end(), [this](std::uint32_t a, std::uint32_t b) {
+      return parts_.all[a].order < parts_.all[b].order;
+    });
+  }
+  for (const std::uint32_t part : arrivals_) {
     switch (type) {
-      case EventClass::write_arrival: {
-        Packet& p = network_.packet(slot);
-        slot = p.link;
-        parts_.all[slot].tail = p.tail;
-        network_.free(p);
-        ports_[parts_.all[slot].dram]->request(slot);
-        break;
-      }
+      case EventClass::write_arrival:
       case EventClass::memory_request:
-        ports_[parts_.all[slot].dram]->request(slot);
+        ports_[parts_.all[part].dram]->request(part);
         break;
       case EventClass::memory_response:
-        responded(now, slot);
+        responded(now, part);
         break;
       default:
-        part_done(now, slot);
+        part_done(now, part);
         break;
     }
   }

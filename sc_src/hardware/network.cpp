@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <string>
 
 #include <tilewright/hardware/network.h>
@@ -22,6 +23,7 @@ Network::Network(const MachineConfig& machine, EventQueue& queue)
       die_height_(static_cast<std::uint32_t>(machine.tiles_y)),
       queue_(queue),
       routing_(make_routing(machine.noc.routing)),
+      places_(tiles_),
       links_(std::size_t{tiles_} * kDirections),
       last_port_(tiles_, 0),
       inputs_(tiles_),
@@ -41,6 +43,7 @@ Network::Network(const MachineConfig& machine, EventQueue& queue)
   }
   for (std::uint32_t tile = 0; tile < tiles_; ++tile) {
     const std::uint32_t x = tile % width_, y = tile / width_;
+    places_[tile] = {static_cast<std::int16_t>(x), static_cast<std::int16_t>(y)};
     const bool die_east = x % die_width_ == die_width_ - 1, die_west = x % die_width_ == 0;
     const bool die_south = y % die_height_ == die_height_ - 1, die_north = y % die_height_ == 0;
     link(tile, Direction::east).kind = die_east;
@@ -54,13 +57,11 @@ Network::Network(const MachineConfig& machine, EventQueue& queue)
 }
 
 Path Network::path(std::uint32_t from, std::uint32_t to) const {
-  const std::uint32_t x0 = from % width_, y0 = from / width_, x1 = to % width_, y1 = to / width_;
-  const auto distance = [](std::uint32_t a, std::uint32_t b) {
-    return static_cast<int>(a > b ? a - b : b - a);
-  };
-  const int hops = distance(x0, x1) + distance(y0, y1);
-  const int die = distance(x0 / die_width_, x1 / die_width_) +
-                  distance(y0 / die_height_, y1 / die_height_);
+  const Place a = places_[from], b = places_[to];
+  const int hops = std::abs(a.x - b.x) + std::abs(a.y - b.y);
+  const int die_width = static_cast<int>(die_width_), die_height = static_cast<int>(die_height_);
+  const int die = std::abs(a.x / die_width - b.x / die_width) +
+                  std::abs(a.y / die_height - b.y / die_height);
   const LinkTiming& on_die = timing_[0];
   const LinkTiming& off_die = timing_[1];
   Path path;
@@ -73,13 +74,9 @@ Path Network::path(std::uint32_t from, std::uint32_t to) const {
 }
 
 void Network::inject(Packet& p, Picoseconds now, Picoseconds lead) {
-  const auto at = [this](std::uint32_t tile) {
-    return std::pair<int, int>(tile % width_, tile / width_);
-  };
-  const auto [x0, y0] = at(p.source);
-  const auto [x1, y1] = at(p.destination);
-  p.dx = static_cast<std::int16_t>(x1 - x0);
-  p.dy = static_cast<std::int16_t>(y1 - y0);
+  const Place from = places_[p.source], to = places_[p.destination];
+  p.dx = static_cast<std::int16_t>(to.x - from.x);
+  p.dy = static_cast<std::int16_t>(to.y - from.y);
   p.tail = now;
   p.injected = now;
   p.lead = lead;

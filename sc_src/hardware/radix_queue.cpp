@@ -5,9 +5,17 @@
 namespace tilewright {
 
 namespace {
-bool after(const RadixQueue::Entry& a, const RadixQueue::Entry& b) {
-  return RadixQueue::before(b, a);
-}
+// Function objects, so that the algorithms inline them.
+struct Before {
+  bool operator()(const RadixQueue::Entry& a, const RadixQueue::Entry& b) const {
+    return RadixQueue::before(a, b);
+  }
+};
+struct After {
+  bool operator()(const RadixQueue::Entry& a, const RadixQueue::Entry& b) const {
+    return RadixQueue::before(b, a);
+  }
+};
 }  // namespace
 
 // The bottom has run out: take the lowest bucket, whose entries are the earliest of all.
@@ -19,7 +27,7 @@ void RadixQueue::refill() {
   head_ = 0;
   if (bucket.size() <= kSortWhole) {
     bottom_.swap(bucket);
-    std::sort(bottom_.begin(), bottom_.end(), before);
+    std::sort(bottom_.begin(), bottom_.end(), Before());
     // The last time this bucket could hold: what is pushed up to there joins the sorted bottom.
     reference_ |= (std::uint64_t{2} << bit) - 1;
     return;
@@ -35,7 +43,7 @@ void RadixQueue::refill() {
     }
   }
   bucket.clear();
-  std::sort(bottom_.begin(), bottom_.end(), before);
+  std::sort(bottom_.begin(), bottom_.end(), Before());
 }
 
 // Too many entries up to the reference for sorted insertion: bring the reference forward and send the
@@ -45,7 +53,7 @@ void RadixQueue::crowded(const Entry& e) {
   const std::uint64_t pivot = bottom_[head_ + kSplitAbove / 2].time;
   if (!early_.empty() || bottom_.back().time == pivot) {
     early_.push_back(e);
-    std::push_heap(early_.begin(), early_.end(), after);
+    std::push_heap(early_.begin(), early_.end(), After());
     return;
   }
   reference_ = pivot;
@@ -58,7 +66,7 @@ void RadixQueue::crowded(const Entry& e) {
 }
 
 void RadixQueue::pop_early() {
-  std::pop_heap(early_.begin(), early_.end(), after);
+  std::pop_heap(early_.begin(), early_.end(), After());
   early_.pop_back();
 }
 

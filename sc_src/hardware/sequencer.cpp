@@ -190,15 +190,14 @@ void Sequencer::handle(Picoseconds now, EventClass type, std::uint32_t tile, con
   if (count == 1) {
     deliver(tile, c, network_.packet(static_cast<std::uint32_t>(events->slot())));
   } else {
-    std::vector<Packet*> packets(count);
+    delivered_.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
-      packets[i] = &network_.packet(static_cast<std::uint32_t>(events[i].slot()));
+      delivered_[i] = &network_.packet(static_cast<std::uint32_t>(events[i].slot()));
     }
-    std::sort(packets.begin(), packets.end(),
+    std::sort(delivered_.begin(), delivered_.end(),
               [](const Packet* a, const Packet* b) { return a->sequence < b->sequence; });
-    for (Packet* p : packets) deliver(tile, c, *p);
+    for (Packet* p : delivered_) deliver(tile, c, *p);
   }
-  if (c.ready != 0) run(now, tile, c);
   judge(c);
 }
 
@@ -210,8 +209,18 @@ void Sequencer::deliver(std::uint32_t tile, Core& c, Packet& p) {
     return;
   }
   p.arrived = true;
-  if (!announced_[p.channel]) append(mailbox(tile, p.channel), p);
-  if (c.blocked[kRecv] == kMessage && c.channel == p.channel) c.ready |= bit(Engine::net_recv);
+  const bool awaited = c.blocked[kRecv] == kMessage && c.channel == p.channel;
+  if (!announced_[p.channel]) {
+    if (awaited) {
+      incoming_ = &p;  // the mailbox is empty
+    } else {
+      append(mailbox(tile, p.channel), p);
+    }
+  }
+  if (awaited) {
+    c.ready |= bit(Engine::net_recv);
+    run(queue_.now(), tile, c);
+  }
 }
 
 void Sequencer::memory_done(Picoseconds now, std::uint32_t tile, std::uint32_t token) {
@@ -424,10 +433,18 @@ void Sequencer::append(Mailbox& box, Packet& p) {
 
 bool Sequencer::receive(std::uint32_t tile, Core& c, const Segment& segment,
                         const Instruction& ins, std::uint64_t bytes) {
-  Mailbox& box = mailbox(tile, ins.channel);
-  if (box.head == kNil) return false;
-  Packet& p = network_.packet(box.head);
-  if (!p.arrived) return false;
+  Packet* packet = incoming_;
+  if (packet != nullptr) {
+    incoming_ = nullptr;
+  } else {
+    Mailbox& box = mailbox(tile, ins.channel);
+    if (box.head == kNil) return false;
+    packet = &network_.packet(box.head);
+    if (!packet->arrived) return false;
+    box.head = packet->link;
+    if (box.head == kNil) box.tail = kNil;
+  }
+  Packet& p = *packet;
   const std::uint32_t peer = index(c.group->peers[ins.operand][c.rank]);
   if (p.source != peer || p.bytes != bytes) {
     const auto text = [this](std::uint64_t n) {
@@ -439,8 +456,6 @@ bool Sequencer::receive(std::uint32_t tile, Core& c, const Segment& segment,
                      name_tile(p.source) +
                      (cores_[p.source].group ? " of " + cores_[p.source].group->name : ""));
   }
-  box.head = p.link;
-  if (box.head == kNil) box.tail = kNil;
   c.received += bytes;
   network_.free(p);
   return true;

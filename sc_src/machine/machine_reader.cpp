@@ -1,8 +1,9 @@
 // Reads a machine description; docs/machine.md documents every key.
 #include <algorithm>
-#include <cmath>
+#include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 

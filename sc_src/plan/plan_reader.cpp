@@ -1,5 +1,8 @@
 // Reads a plan; docs/plan.md documents every key.
-#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 

@@ -1,6 +1,8 @@
 // The check that every tile receives what its peers send, for Program::seal().
 #pragma once
 
+#include <string>
+
 #include <tilewright/program/program.h>
 
 namespace tilewright::program_detail {

@@ -77,8 +77,8 @@ TEST(Network, TwoMessagesShareALink) {
   EXPECT_EQ(r.end, 10000u + 10000u + 2000u);
 }
 
-// Two messages reach tile 1 at the same time from the west and from the north, for tile 2. Both are
-// served, one after the other, whatever the order of construction.
+// On 3x3, messages from tile 3 (east, then south) and tile 1 (south twice) reach tile 4 at the same
+// time and both go on to tile 7: one after the other.
 TEST(Network, EqualArrivalsShareALink) {
   Script s;
   const std::uint16_t a = s.channel("a"), b = s.channel("b");
@@ -88,8 +88,6 @@ TEST(Network, EqualArrivalsShareALink) {
     c.recv(a, 0, {6000});
     c.recv(b, 1, {6000});
   });
-  // 3x3: from 3 (west of 4) east to 5, and from 4's north neighbour 1 down to 7: no shared link;
-  // from 3 to 7 (east, then south) and from 1 to 7 (south, south): the link 4 -> 7 is shared.
   s.group("A", {tile(3)}, send_a).peers = {{tile(7)}};
   s.group("B", {tile(1)}, send_b).peers = {{tile(7)}};
   s.group("C", {tile(7)}, receive).peers = {{tile(3)}, {tile(1)}};
@@ -150,8 +148,8 @@ class Ring : public testing::TestWithParam<std::uint32_t> {};
 TEST_P(Ring, AllReduceMatchesTheClosedForm) {
   const std::uint32_t p = GetParam();
   const int width = p == 2 ? 2 : static_cast<int>(p) / 2;
-  const int height = p == 2 ? 1 : 2;
-  std::vector<TileId> tiles;  // a cycle: along the first row and back along the second
+  const int height = p == 2 ? 1 : 2;  // along the first row and back along the second
+  std::vector<TileId> tiles;
   for (int x = 0; x < width; ++x) tiles.push_back(tile(static_cast<std::uint32_t>(x)));
   if (height == 2) {
     for (int x = width - 1; x >= 0; --x) tiles.push_back(tile(static_cast<std::uint32_t>(width + x)));

@@ -111,9 +111,13 @@ class MemorySystem : public EventHandler {
     std::uint64_t bytes;
     Picoseconds first_byte;  // reads: when the controller began
     Picoseconds tail;        // writes: when the data has all arrived at the site
+    std::uint64_t order;     // of issue: pool slots are reused, so they say nothing about age
     std::uint32_t transfer, tile, dram;
     bool write;
   };
+  std::uint64_t issued_ = 0;
+  std::vector<std::uint32_t> arrivals_;  // scratch of handle()
+
   template <class T>
   struct Pool {
     std::vector<T> all;

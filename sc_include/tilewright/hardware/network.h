@@ -104,10 +104,15 @@ class Network : public EventHandler {
     Packet* packet;
   };
 
+  struct Place {
+    std::int16_t x, y;
+  };
+
   std::uint32_t tiles_, width_, height_, die_width_, die_height_;
   EventQueue& queue_;
   std::array<LinkTiming, 2> timing_;  // by LinkKind
   std::unique_ptr<Routing> routing_;
+  std::vector<Place> places_;  // of the tiles, to spare the divisions
   std::vector<Link> links_;
   std::vector<std::uint8_t> last_port_;  // round robin: the port served last
   std::vector<Input> inputs_;

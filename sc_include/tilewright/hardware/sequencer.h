@@ -184,6 +184,8 @@ class Sequencer : public EventHandler, public MemoryClient {
   std::vector<CallInput> call_inputs_;
   std::vector<ComputeReturn> compute_returns_;
   IdVector<TileId, TileStatistics> stats_;
+  std::vector<Packet*> delivered_;  // scratch
+  Packet* incoming_ = nullptr;      // just delivered to the receive that waits for it
   std::uint64_t messages_ = 0;
   std::array<std::uint64_t, kCauses> bytes_by_cause_{};
 };

@@ -1,0 +1,226 @@
+// Loads, stores, the DRAM controllers and allocation.
+#include <gtest/gtest.h>
+#include <support/script.h>
+
+namespace tilewright::test {
+namespace {
+
+TileId tile(std::uint32_t t) { return static_cast<TileId>(t); }
+
+// DRAM: 100 ns, then 2 ps per byte. Links: 2 ns and 1 ps per byte.
+MachineConfig machine(int width, int height, std::vector<std::pair<int, int>> sites) {
+  MachineConfig m = mesh(width, height);
+  m.dram.sites = std::move(sites);
+  return m;
+}
+
+Script one(const std::function<void(Code&)>& write, TileId t) {
+  Script s;
+  const auto segment = s.segment("memory", write);
+  s.group("A", {t}, segment);
+  return s;
+}
+
+TEST(Memory, LoadWithSlowDram) {
+  Script s = one([](Code& c) { c.load(10000); }, tile(3));
+  const RunStatistics& r = s.run(machine(4, 1, {{0, 0}}));
+  // request over 3 hops, DRAM latency, 2 ps per byte, 3 hops back
+  EXPECT_EQ(r.end, 6000u + 100000u + 20000u + 6000u);
+  EXPECT_EQ(r.message_hops, 3u);
+  EXPECT_EQ(r.messages, 0u);
+  EXPECT_EQ(r.dram[static_cast<DramId>(0)].bytes_read, 10000u);
+  EXPECT_EQ(r.dram[static_cast<DramId>(0)].busy, 20000u);
+  EXPECT_EQ(r.bytes_by_cause[static_cast<std::size_t>(Cause::memory)], 10000u);
+  EXPECT_EQ(state(r, tile(3), TileState::dram_wait), r.end);
+}
+
+TEST(Memory, LoadWithSlowLinks) {
+  MachineConfig m = machine(4, 1, {{0, 0}});
+  m.noc.link.bandwidth = Bandwidth(0.25e12);
+  Script s = one([](Code& c) { c.load(10000); }, tile(3));
+  EXPECT_EQ(s.run(m).end, 6000u + 100000u + 40000u + 6000u);
+}
+
+// The slow link is not the first one of the way.
+TEST(Memory, LoadAcrossASlowDieLink) {
+  MachineConfig m = machine(2, 1, {{0, 0}});
+  m.dies_x = 2;
+  Script s = one([](Code& c) { c.load(10000); }, tile(3));
+  const Picoseconds way = 2 * 2000 + 10000;
+  EXPECT_EQ(s.run(m).end, 2 * way + 100000u + 40000u);
+}
+
+TEST(Memory, LoadOnTheSite) {
+  Script s = one([](Code& c) { c.load(10000); }, tile(0));
+  const RunStatistics& r = s.run(machine(2, 1, {{0, 0}}));
+  EXPECT_EQ(r.end, 100000u + 20000u);
+  EXPECT_EQ(r.message_hops, 0u);
+}
+
+TEST(Memory, StoreWithSlowDram) {
+  Script s = one([](Code& c) { c.store(10000); }, tile(3));
+  const RunStatistics& r = s.run(machine(4, 1, {{0, 0}}));
+  // head to the site, DRAM, acknowledgement
+  EXPECT_EQ(r.end, 6000u + 100000u + 20000u + 6000u);
+  EXPECT_EQ(r.dram[static_cast<DramId>(0)].bytes_written, 10000u);
+}
+
+TEST(Memory, StoreWithSlowLinks) {
+  MachineConfig m = machine(4, 1, {{0, 0}});
+  m.noc.link.bandwidth = Bandwidth(0.01e12);
+  Script s = one([](Code& c) { c.store(10000); }, tile(3));
+  EXPECT_EQ(s.run(m).end, 6000u + 1000000u + 6000u);  // the tail comes after the controller's time
+}
+
+TEST(Memory, StoreOnTheSite) {
+  Script s = one([](Code& c) { c.store(10000); }, tile(0));
+  EXPECT_EQ(s.run(machine(2, 1, {{0, 0}})).end, 100000u + 20000u);
+}
+
+TEST(Memory, LoadsOfOneTileFollowEachOther) {
+  Script s = one([](Code& c) { for (int i = 0; i < 10; ++i) c.load(10000); }, tile(1));
+  EXPECT_EQ(s.run(machine(2, 1, {{0, 0}})).end, 2000u + 100000u + 10 * 20000u + 2000u);
+}
+
+TEST(Memory, InterleavedLoadsUseEveryController) {
+  MachineConfig m = machine(3, 1, {{0, 0}, {2, 0}});
+  m.dram.policy = DramPolicy::interleaved;
+  Script s = one([](Code& c) { c.load(10001); }, tile(1));
+  const RunStatistics& r = s.run(m);
+  EXPECT_EQ(r.end, 2000u + 100000u + 2 * 5001u + 2000u);
+  EXPECT_EQ(r.dram[static_cast<DramId>(0)].bytes_read, 5001u);
+  EXPECT_EQ(r.dram[static_cast<DramId>(1)].bytes_read, 5000u);
+}
+
+// Two tiles at equal distance, 10 kB and 30 kB: each gets half of the bandwidth until the smaller
+// one is through (at 40 ns), then the other gets all (20 kB at 2 ps: 40 ns more).
+TEST(Memory, TwoTilesShareAControllerFairly) {
+  Script s;
+  const auto small = s.segment("small", [](Code& c) { c.load(10000); });
+  const auto large = s.segment("large", [](Code& c) { c.load(30000); });
+  s.group("A", {tile(0)}, small);
+  s.group("B", {tile(2)}, large);
+  const RunStatistics& r = s.run(machine(3, 1, {{1, 0}}));
+  EXPECT_EQ(r.tiles[tile(0)].finish, 2000u + 100000u + 40000u + 2000u);
+  EXPECT_EQ(r.tiles[tile(2)].finish, 2000u + 100000u + 80000u + 2000u);
+  EXPECT_EQ(r.dram[static_cast<DramId>(0)].busy, 80000u);
+}
+
+// A tile with many requests queued does not delay one with a single request by more than its share.
+TEST(Memory, OneRequestIsNotHeldUpByManyOfAnotherTile) {
+  Script s;
+  const auto many =
+      s.segment("many", [](Code& c) { for (int i = 0; i < 20; ++i) c.load(10000); });
+  const auto single = s.segment("single", [](Code& c) { c.load(10000); });
+  s.group("A", {tile(0)}, many);
+  s.group("B", {tile(2)}, single);
+  const RunStatistics& r = s.run(machine(3, 1, {{1, 0}}));
+  EXPECT_EQ(r.tiles[tile(2)].finish, 2000u + 100000u + 40000u + 2000u);
+  EXPECT_EQ(r.tiles[tile(0)].finish, 2000u + 100000u + 21 * 20000u + 2000u);
+}
+
+TEST(Memory, UnlimitedDramWithoutLatency) {
+  MachineConfig m = machine(2, 1, {{0, 0}});
+  m.dram.bandwidth = Bandwidth::unlimited();
+  m.dram.latency = Seconds(0);
+  Script s = one(
+      [](Code& c) {
+        const auto a = c.load(10000);
+        c.store(10000, {a});
+      },
+      tile(1));
+  EXPECT_EQ(s.run(m).end, (2000u + 10000u + 2000u) * 2);
+}
+
+// n blocks, double buffered: the load of block i+2 waits for the computation of block i.
+// n·max(load, compute) + one fill.
+class Overlap : public testing::TestWithParam<std::uint64_t> {};
+TEST_P(Overlap, IsTheLargerOfLoadAndCompute) {
+  const std::uint64_t compute = GetParam(), load = 20000;
+  const std::uint32_t n = 20;
+  Script s;
+  const auto shape = s.matrix_shape(static_cast<double>(compute) * n, 0, n);
+  const auto segment = s.segment("blocks", [&](Code& c) {
+    std::vector<std::uint32_t> computed;
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const auto loaded =
+          c.load(10000, i < 2 ? Code::After{} : Code::After{computed[i - 2]});
+      computed.push_back(c.compute(Engine::matrix, shape, 1, {loaded}));
+    }
+  });
+  s.group("A", {tile(0)}, segment);
+  MachineConfig m = machine(2, 1, {{0, 0}});
+  m.dram.latency = Seconds(0);
+  const RunStatistics& r = s.run(m);
+  EXPECT_EQ(r.end, compute >= load ? n * compute + load : n * load + compute);
+  EXPECT_EQ(r.tiles[tile(0)].matrix_busy, n * compute);
+}
+INSTANTIATE_TEST_SUITE_P(Compute, Overlap, testing::Values(5000, 20000, 33000));
+
+TEST(Memory, EmptyTransfersCompleteAtOnce) {
+  Script s = one(
+      [](Code& c) {
+        const auto a = c.load(0);
+        c.store(0, {a});
+      },
+      tile(1));
+  EXPECT_EQ(s.run(machine(2, 1, {{0, 0}})).end, 0u);
+}
+
+TEST(Memory, HighWaterMarks) {
+  MachineConfig m = machine(2, 1, {{0, 0}});
+  Script s = one(
+      [](Code& c) {
+        c.memory(Opcode::allocate, Engine::dma_in, 1000, Space::sram);
+        c.memory(Opcode::release, Engine::dma_in, 600, Space::sram);
+        c.memory(Opcode::allocate, Engine::dma_in, 500, Space::sram);
+        c.memory(Opcode::allocate, Engine::dma_out, 7000, Space::dram);
+        c.memory(Opcode::release, Engine::dma_out, 7000, Space::dram);
+      },
+      tile(1));
+  s.program.groups[0].sram_resident = 50;
+  s.program.groups[0].dram_resident = 30;
+  const RunStatistics& r = s.run(m);
+  EXPECT_EQ(r.tiles[tile(1)].sram_peak, 1050u);
+  EXPECT_EQ(r.tiles[tile(1)].dram_peak, 7030u);
+  EXPECT_EQ(r.dram[static_cast<DramId>(0)].allocated_peak, 7030u);
+}
+
+std::string error_of(Script& s, const MachineConfig& m) {
+  try {
+    s.run(m);
+  } catch (const InputError& e) {
+    return e.what();
+  }
+  return "no InputError";
+}
+
+TEST(Memory, SramOverCapacityIsAnError) {
+  Script s = one(
+      [](Code& c) { c.memory(Opcode::allocate, Engine::dma_in, 2 << 20, Space::sram); }, tile(1));
+  const std::string error = error_of(s, machine(2, 1, {{0, 0}}));
+  EXPECT_NE(error.find("tile (1,0) of A"), std::string::npos) << error;
+  EXPECT_NE(error.find("2.000 MiB"), std::string::npos) << error;
+}
+
+TEST(Memory, DramOverCapacityIsAnError) {
+  Script s = one(
+      [](Code& c) { c.memory(Opcode::allocate, Engine::dma_in, 2000000000, Space::dram); },
+      tile(1));
+  const std::string error = error_of(s, machine(2, 1, {{0, 0}}));
+  EXPECT_NE(error.find("DRAM controller 0"), std::string::npos) << error;
+}
+
+TEST(Memory, ResidentDataMustFit) {
+  Script s = one([](Code& c) { c.load(1); }, tile(1));
+  s.program.groups[0].sram_resident = 2 << 20;
+  EXPECT_NE(error_of(s, machine(2, 1, {{0, 0}})).find("resident"), std::string::npos);
+}
+
+TEST(Memory, LoadsNeedDram) {
+  Script s = one([](Code& c) { c.load(1000); }, tile(1));
+  EXPECT_NE(error_of(s, mesh(2, 1)).find("uses DRAM"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tilewright::test
