@@ -339,8 +339,8 @@ void SegmentWriter::exchange(const std::string& name_text, const std::string& te
   if (!resident) {
     after = {transfer(Opcode::load, name, Phase::gradient_sync, Cause::data, whole(bytes), after)};
   }
-  message(Opcode::send, name, Phase::gradient_sync, Cause::data, channel, peer, whole(bytes), after);
-  Dependences got = {message(Opcode::recv, name, Phase::gradient_sync, Cause::data, channel, peer,
+  message(Opcode::send, name, Phase::gradient_sync, Cause::pipeline, channel, peer, whole(bytes), after);
+  Dependences got = {message(Opcode::recv, name, Phase::gradient_sync, Cause::pipeline, channel, peer,
                              whole(bytes), {})};
   if (!resident) {
     got = {transfer(Opcode::store, name, Phase::gradient_sync, Cause::data, whole(bytes), got)};
