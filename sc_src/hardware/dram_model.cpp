@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <limits>
 
 #include <tilewright/base/error.h>
 #include <tilewright/hardware/dram_model.h>
@@ -21,35 +22,44 @@ class BandwidthModel final : public DramModel {
            std::uint32_t token) override {
     if (latency_ == 0) {
       share_.add(now, tile, bytes, token);
-    } else {
-      waiting_.push_back({now + latency_, bytes, tile, token});
+      return;
     }
+    const Picoseconds ready = now + latency_;
+    waiting_.push_back({ready, bytes, tile, token});
+    earliest_ = std::min(earliest_, ready + alone(bytes));
   }
 
-  Picoseconds next() const override {
-    const Picoseconds next = share_.next();
-    return waiting_.empty() ? next : std::min(next, waiting_.front().ready);
-  }
+  // A request enters the share when its latency is over, but nothing can be complete before it has
+  // been served alone: that is early enough to look.
+  Picoseconds next() const override { return std::min(share_.next(), earliest_); }
 
   bool pop(Picoseconds now, Completion& completion) override {
     FairShare::Done done;
-    while (!waiting_.empty() && waiting_.front().ready <= now) {
-      const Waiting& w = waiting_.front();
-      share_.add(now, w.tile, w.bytes, w.token);
-      waiting_.pop_front();
-    }
+    if (!waiting_.empty() && waiting_.front().ready <= now) admit(now);
     if (!share_.pop(now, done)) return false;
     completion = {done.token, done.started};
     return true;
   }
 
-  Picoseconds unloaded(std::uint64_t bytes) const override {
-    return latency_ +
-           static_cast<Picoseconds>(std::llround(static_cast<double>(bytes) / bytes_per_ps_));
-  }
+  Picoseconds unloaded(std::uint64_t bytes) const override { return latency_ + alone(bytes); }
   Picoseconds busy() const override { return share_.busy(); }
 
  private:
+  Picoseconds alone(std::uint64_t bytes) const {
+    return static_cast<Picoseconds>(std::llround(static_cast<double>(bytes) / bytes_per_ps_));
+  }
+
+  // Each at the time it became ready; whatever was complete before then has been taken already.
+  void admit(Picoseconds now) {
+    earliest_ = std::numeric_limits<Picoseconds>::max();
+    while (!waiting_.empty() && waiting_.front().ready <= now) {
+      const Waiting& w = waiting_.front();
+      share_.add(w.ready, w.tile, w.bytes, w.token);
+      waiting_.pop_front();
+    }
+    for (const Waiting& w : waiting_) earliest_ = std::min(earliest_, w.ready + alone(w.bytes));
+  }
+
   struct Waiting {
     Picoseconds ready;
     std::uint64_t bytes;
@@ -57,6 +67,7 @@ class BandwidthModel final : public DramModel {
   };
   Picoseconds latency_;
   double bytes_per_ps_;
+  Picoseconds earliest_ = std::numeric_limits<Picoseconds>::max();  // of those that wait
   std::deque<Waiting> waiting_;  // in order of readiness, the latency being constant
   FairShare share_;
 };

@@ -5,8 +5,8 @@
 
 namespace tilewright {
 
-EventQueue::EventQueue(const sc_core::sc_module_name& name)
-    : sc_core::sc_module(name), wake_("wake") {
+EventQueue::EventQueue(const sc_core::sc_module_name& name, bool run_ahead)
+    : sc_core::sc_module(name), run_ahead_(run_ahead), wake_("wake") {
   TILEWRIGHT_HAS_PROCESS(EventQueue);
   SC_METHOD(drain);
   sensitive << wake_;
@@ -50,10 +50,16 @@ void EventQueue::fail(std::exception_ptr error) {
 
 void EventQueue::drain() {
   if (error_) return;
-  now_ = sc_core::sc_time_stamp().value();
+  now_ = kernel_now_ = sc_core::sc_time_stamp().value();
   draining_ = true;
+  const RadixQueue::Entry* next = nullptr;
   try {
-    drain_now();
+    for (;;) {
+      drain_now();
+      next = queue_.front();
+      if (!run_ahead_ || next == nullptr || kernel_is_due(next->time)) break;
+      now_ = next->time;
+    }
   } catch (...) {
     draining_ = false;
     fail(std::current_exception());
@@ -61,9 +67,25 @@ void EventQueue::drain() {
   }
   draining_ = false;
   wake_time_ = kNever;
-  if (const RadixQueue::Entry* next = queue_.front()) {
-    wake_time_ = next->time;
-    wake_.notify(sc_core::sc_time::from_value(wake_time_ - now_));
+  // After the last event the kernel still has to reach its time.
+  if (next != nullptr || now_ > kernel_now_) {
+    wake_time_ = next != nullptr ? next->time : now_;
+    wake_.notify(sc_core::sc_time::from_value(wake_time_ - kernel_now_));
+  }
+}
+
+/// True when the kernel has something to do at or before a later time.
+bool EventQueue::kernel_is_due(Picoseconds before) const {
+  if (sc_core::sc_pending_activity_at_current_time()) return true;
+  return sc_core::sc_pending_activity_at_future_time() &&
+         sc_core::sc_time_to_pending_activity().value() <= before - kernel_now_;
+}
+
+void EventQueue::trigger(sc_core::sc_event& event) {
+  if (draining_ && now_ > kernel_now_) {
+    event.notify(sc_core::sc_time::from_value(now_ - kernel_now_));
+  } else {
+    event.notify(sc_core::SC_ZERO_TIME);
   }
 }
 

@@ -17,7 +17,7 @@ namespace tilewright {
 // The models' state, in the order in which it is built; then the modules.
 struct Platform::Parts {
   Parts(const MachineConfig& machine, const Program& program, const PlatformOptions& options)
-      : queue("events"),
+      : queue("events", !options.in_step),
         network(machine, queue),
         memory(machine, queue, network),
         sequencer(machine, program, queue, network, memory),
@@ -104,6 +104,9 @@ void Platform::run() {
   if (p.driver.outstanding() > 0 && sc_core::sc_pending_activity()) sc_core::sc_start();
   p.queue.rethrow();
   if (p.driver.outstanding() > 0) throw DeadlockError(p.sequencer.explain_deadlock());
+  // The kernel may lag behind the last event when the queue has run ahead.
+  const sc_core::sc_time end = sc_core::sc_time::from_value(p.sequencer.end());
+  if (sc_core::sc_time_stamp() < end) sc_core::sc_start(end - sc_core::sc_time_stamp());
 
   RunStatistics& s = p.statistics;
   s.end = p.sequencer.end();

@@ -82,7 +82,7 @@ void WorkloadDriver::retired(std::uint32_t tile) {
   ++retired_;
   if (client.injected < client.calls && !client.pending) {
     client.pending = true;
-    if (pending_.empty()) more_.notify(sc_core::SC_ZERO_TIME);
+    if (pending_.empty()) config_.queue.trigger(more_);
     pending_.push_back(tile);
   }
   if (config_.progress && retired_ >= report_at_) {

@@ -1,7 +1,8 @@
 #include <tilewright/plan/blocking.h>
 
 #include <algorithm>
-#include <tuple>
+#include <cmath>
+#include <vector>
 
 namespace tilewright {
 namespace {
@@ -12,13 +13,14 @@ constexpr std::int64_t kAccumulatorBytes = 4;
 // Depth of a block where traffic does not depend on it: rows of at least a DRAM burst, and no deeper,
 // so that the SRAM is left to the other two dimensions.
 constexpr std::int64_t kShallow = 64;
-// Steps after which finer blocks no longer hide anything worth having: the fill is 1/16 of a load.
-constexpr std::int64_t kOverlapSteps = 16;
+// Of two choices that take the same time the one that moves less wins.
+constexpr double kTrafficWeight = 0.02;
 
 /// Evaluates one choice of blocks and keeps it when it moves fewer bytes.
 class Search {
  public:
-  Search(const Gemm& g, const GemmOperands& o, std::int64_t sram) : g_(g), o_(o), sram_(sram) {}
+  Search(const Gemm& g, const GemmOperands& o, std::int64_t sram, const BlockingRates& rates)
+      : g_(g), o_(o), sram_(sram), rates_(rates) {}
 
   const Blocking& best() const { return best_; }
 
@@ -33,19 +35,8 @@ class Search {
     return bytes;
   }
 
-  /// The largest row count of a block that fits beside `nb` columns of depth `kb`; 0 if none.
-  std::int64_t largest_m(std::int64_t nb, std::int64_t kb) const {
-    if (footprint(g_.m, nb, kb) <= sram_) return g_.m;
-    const bool b_stays = kb == g_.k && g_.batch == 1 && nb == g_.n;
-    const std::int64_t fixed = o_.b_resident ? 0 : buffers(b_stays) * kb * nb * o_.b_bytes;
-    const std::int64_t per_row = nb * kAccumulatorBytes +
-                                 (o_.a_resident ? 0 : 2 * kb * o_.a_bytes) +
-                                 (o_.c_resident ? 0 : nb * o_.c_bytes);
-    return std::max<std::int64_t>(0, std::min(g_.m, (sram_ - fixed) / per_row));
-  }
-
   void consider(LoopOrder order, std::int64_t mb, std::int64_t nb, std::int64_t kb) {
-    if (mb < 1 || nb < 1 || kb < 1) return;
+    if (mb * nb * kAccumulatorBytes > sram_) return;
     // Even blocks: the same count with less SRAM.
     const std::int64_t mc = ceil_div(g_.m, mb), nc = ceil_div(g_.n, nb), kc = ceil_div(g_.k, kb);
     mb = ceil_div(g_.m, mc);
@@ -85,60 +76,74 @@ class Search {
     r.fill = (o_.a_resident ? 0 : mb * kb * o_.a_bytes) + (o_.b_resident ? 0 : kb * nb * o_.b_bytes);
     r.sram_stream = g_.batch * (a * nc + b * mc + c + (2 * spills + (o_.accumulate ? 1 : 0)) * partial);
     r.footprint = need;
-    if (!best_.feasible || rank(r) < rank(best_)) best_ = r;
+    const double moved = static_cast<double>(r.dram_bytes());
+    const double seconds =
+        streamed_seconds(rates_.engine_seconds, static_cast<double>(r.a_traffic + r.b_traffic + r.c_read),
+                         static_cast<double>(r.c_write), static_cast<double>(r.fill),
+                         static_cast<double>(r.sram_stream), static_cast<double>(r.blocks), rates_) +
+        kTrafficWeight * moved / rates_.dram_bytes_per_s;
+    if (!best_.feasible || seconds < least_) {
+      least_ = seconds;
+      best_ = r;
+    }
   }
 
  private:
   static std::int64_t buffers(bool stays) { return stays ? 1 : 2; }
 
-  /// Least DRAM traffic first; at equal traffic enough steps to overlap loads with computation, so
-  /// that a larger SRAM does not trade overlap for nothing; then least SRAM traffic.
-  static std::tuple<std::int64_t, std::int64_t, std::int64_t> rank(const Blocking& b) {
-    return {b.dram_bytes(), std::max<std::int64_t>(0, kOverlapSteps - b.blocks), b.sram_stream};
-  }
-
   Gemm g_;
   GemmOperands o_;
   std::int64_t sram_;
+  BlockingRates rates_;
   Blocking best_;
+  double least_ = 0;
 };
 
-/// Calls f(block) for every distinct ⌈extent / count⌉, largest block first: O(√extent) values.
-template <class F>
-void for_each_block(std::int64_t extent, F&& f) {
-  std::int64_t count = 1;
-  while (true) {
-    const std::int64_t block = ceil_div(extent, count);
-    f(block);
-    if (block == 1) return;
-    // The smallest count that makes the block smaller.
-    count = ceil_div(extent, block - 1);
+/// Block sizes ⌈extent / count⌉ for counts four to the octave, largest first.
+std::vector<std::int64_t> grid(std::int64_t extent) {
+  std::vector<std::int64_t> blocks;
+  for (int k = 0;; ++k) {
+    const auto count = static_cast<std::int64_t>(std::llround(std::exp2(k / 4.0)));
+    const std::int64_t block = ceil_div(extent, std::min(count, extent));
+    if (blocks.empty() || block < blocks.back()) blocks.push_back(block);
+    if (block == 1) return blocks;
   }
 }
 
 }  // namespace
 
-Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t sram_free) {
-  Search search(gemm, operands, sram_free);
+double streamed_seconds(double engine_seconds, double load, double store, double fill,
+                        double sram_stream, double blocks, const BlockingRates& rates) {
+  const auto dram = [&](double bytes) {
+    return bytes > 0 ? bytes / rates.dram_bytes_per_s : 0.0;
+  };
+  const double engines = std::max(engine_seconds, sram_stream / rates.sram_bytes_per_s);
+  return std::max(dram(fill) + engines, dram(load + store) + engines / blocks) +
+         dram(store) / blocks;
+}
+
+Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t sram_free,
+                    const BlockingRates& rates) {
+  Search search(gemm, operands, sram_free, rates);
   search.consider(LoopOrder::all_resident, gemm.m, gemm.n, gemm.k);
   const std::int64_t shallow = std::min(gemm.k, kShallow);
-  for_each_block(gemm.n, [&](std::int64_t nb) {
-    search.consider(LoopOrder::output_stationary, search.largest_m(nb, shallow), nb, shallow);
-    const std::int64_t mb = search.largest_m(nb, gemm.k);
-    for (const std::int64_t rows : {mb, std::min(mb, ceil_div(gemm.m, kOverlapSteps))}) {
-      search.consider(LoopOrder::a_panel, rows, nb, gemm.k);
-      search.consider(LoopOrder::b_panel, rows, nb, gemm.k);
+  const std::vector<std::int64_t> rows = grid(gemm.m), columns = grid(gemm.n);
+  for (const std::int64_t nb : columns) {
+    for (const std::int64_t mb : rows) {
+      search.consider(LoopOrder::output_stationary, mb, nb, shallow);
+      search.consider(LoopOrder::a_panel, mb, nb, gemm.k);
+      search.consider(LoopOrder::b_panel, mb, nb, gemm.k);
     }
-  });
+  }
   // Spilled partial sums pay only when one operand is far larger than C: blocks of the stationary
   // operand as deep as fits, the streamed dimension shallow.
   const std::int64_t mb = std::min(gemm.m, kShallow), nb = std::min(gemm.n, kShallow);
-  for_each_block(gemm.k, [&](std::int64_t kb) {
+  for (const std::int64_t kb : grid(gemm.k)) {
     search.consider(LoopOrder::weight_stationary, mb, gemm.n, kb);
     search.consider(LoopOrder::weight_stationary, mb, nb, kb);
     search.consider(LoopOrder::input_stationary, gemm.m, nb, kb);
     search.consider(LoopOrder::input_stationary, mb, nb, kb);
-  });
+  }
   return search.best();
 }
 

@@ -7,11 +7,9 @@ namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// A stream is cut into this many blocks when SRAM does not ask for more: the fill is then small
-// against the whole, and a tiny stream is not cut at all.
-constexpr std::int64_t kStreamBlocks = 16;
-constexpr std::int64_t kSmallestBlock = 4096;  // bytes
-
+// Blocks of a vector kernel's stream: large against a DRAM page, small against any stream worth
+// pipelining.
+constexpr std::int64_t kStreamBlock = 128 << 10;
 /// Blocking counts an operand as if every batch element had its own; grouped-query heads share.
 std::int64_t scale(std::int64_t traffic, std::int64_t actual, std::int64_t nominal) {
   if (nominal == 0 || actual == nominal) return traffic;
@@ -19,11 +17,31 @@ std::int64_t scale(std::int64_t traffic, std::int64_t actual, std::int64_t nomin
                                    static_cast<double>(nominal));
 }
 
+/// The slower of the engines, which work on a kernel's blocks side by side.
+double engine_seconds(const Kernel& kernel, const TileRates& rates) {
+  double t = 0;
+  if (kernel.matrix) t = kernel.gemm.flop() / rates.flop_per_s;
+  if (kernel.vector_elements > 0) t = std::max(t, kernel.vector_elements / rates.elements_per_s);
+  return t;
+}
+
+KernelCost stream_cost(std::int64_t in, std::int64_t out, std::int64_t sram_free) {
+  KernelCost cost;
+  cost.load = in;
+  cost.store = out;
+  const std::int64_t moved = in + out;
+  const std::int64_t block = std::max<std::int64_t>(1, std::min(kStreamBlock, sram_free / 2));
+  cost.blocks = std::max<std::int64_t>(1, ceil_div(moved, block));
+  cost.footprint = std::min(2 * block, moved);
+  cost.fill = ceil_div(in, cost.blocks);
+  cost.feasible = sram_free >= 2 || moved == 0;
+  return cost;
+}
+
 }  // namespace
 
 KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::int64_t sram_free,
-                       DType precision, const StateBytes& state) {
-  KernelCost cost;
+                       DType precision, const StateBytes& state, const TileRates& rates) {
   std::int64_t stream_in = 0, stream_out = 0, through_sram = 0;
   for (const Access& r : kernel.reads) {
     through_sram += r.bytes;
@@ -33,23 +51,15 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
     through_sram += w.bytes;
     if (!residency[w.cls]) stream_out += w.bytes;
   }
-
   if (kernel.collective) {
+    KernelCost cost;
     cost.load = stream_in;
     cost.store = stream_out;
     return cost;
   }
   if (!kernel.matrix) {
-    cost.load = stream_in;
-    cost.store = stream_out;
-    const std::int64_t moved = stream_in + stream_out;
-    const std::int64_t by_size = std::min(kStreamBlocks, std::max<std::int64_t>(1, moved / kSmallestBlock));
-    const std::int64_t by_sram = ceil_div(2 * moved, std::max<std::int64_t>(1, sram_free));
-    cost.blocks = std::max(by_size, by_sram);
-    cost.footprint = std::min(ceil_div(2 * moved, cost.blocks), sram_free);
-    cost.fill = ceil_div(stream_in, cost.blocks);
+    KernelCost cost = stream_cost(stream_in, stream_out, sram_free);
     cost.sram_stream = through_sram;
-    cost.feasible = sram_free >= 2 || moved == 0;
     return cost;
   }
 
@@ -59,14 +69,21 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   o.a_bytes = o.b_bytes = element;
   o.a_resident = residency[kernel.a.cls];
   o.b_resident = residency[kernel.b.cls];
-  o.accumulate = kernel.accumulate && !kernel.writes.empty() && !residency[kernel.writes.front().cls];
+  o.accumulate =
+      kernel.accumulate && !kernel.writes.empty() && !residency[kernel.writes.front().cls];
   const std::int64_t results = g.batch * g.m * g.n;
   o.c_resident = stream_out == 0;
-  o.c_bytes = kernel.accumulate ? state.gradient : static_cast<int>(ceil_div(stream_out, results));
-  const Blocking b = block_gemm(g, o, sram_free);
+  o.c_bytes =
+      kernel.accumulate ? state.gradient : static_cast<int>(ceil_div(stream_out, results));
+
+  BlockingRates blocking_rates;
+  blocking_rates.engine_seconds = engine_seconds(kernel, rates);
+  blocking_rates.dram_bytes_per_s = rates.dram_bytes_per_s;
+  blocking_rates.sram_bytes_per_s = rates.sram_bytes_per_s;
+  const Blocking b = block_gemm(g, o, sram_free, blocking_rates);
+  KernelCost cost;
   cost.feasible = b.feasible;
   if (!b.feasible) return cost;
-
   // Partial sums beyond the result itself; the result's own bytes are those of the writes.
   const std::int64_t own = o.c_resident ? 0 : results * o.c_bytes;
   const std::int64_t spilled = b.c_write - own;
@@ -86,18 +103,19 @@ TileRates tile_rates(const MachineConfig& machine, DType precision, int clients_
   TileRates rates;
   rates.flop_per_s = machine.peak(to_string(precision)).value();
   rates.elements_per_s = machine.vector.throughput.value() / (precision == DType::fp32 ? 2 : 1);
+  rates.sram_bytes_per_s = machine.sram.bandwidth.value();
   rates.dram_bytes_per_s = machine.dram.bandwidth.value() * controllers_per_tile /
                            std::max(1, clients_per_controller);
   return rates;
 }
 
 double kernel_seconds(const Kernel& kernel, const KernelCost& cost, const TileRates& rates) {
-  double t = 0;
-  if (kernel.matrix) t = kernel.gemm.flop() / rates.flop_per_s;
-  if (kernel.vector_elements > 0) t = std::max(t, kernel.vector_elements / rates.elements_per_s);
-  const std::int64_t moved = cost.load + cost.store;
-  if (moved > 0) t = std::max(t, static_cast<double>(moved) / rates.dram_bytes_per_s);
-  return t;
+  BlockingRates r;
+  r.dram_bytes_per_s = rates.dram_bytes_per_s;
+  r.sram_bytes_per_s = rates.sram_bytes_per_s;
+  return streamed_seconds(engine_seconds(kernel, rates), static_cast<double>(cost.load),
+                          static_cast<double>(cost.store), static_cast<double>(cost.fill),
+                          static_cast<double>(cost.sram_stream), static_cast<double>(cost.blocks), r);
 }
 
 }  // namespace tilewright

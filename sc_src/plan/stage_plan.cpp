@@ -116,7 +116,7 @@ const BlockCosts& StagePlanner::costs(std::uint32_t block, std::int64_t samples,
   const auto each = [&](const std::vector<Kernel>& list) {
     std::vector<KernelCost> result;
     for (const Kernel& kernel : list) {
-      result.push_back(kernel_cost(kernel, residency, free, plan_.precision, state));
+      result.push_back(kernel_cost(kernel, residency, free, plan_.precision, state, rates_));
     }
     return result;
   };
@@ -127,7 +127,7 @@ const BlockCosts& StagePlanner::costs(std::uint32_t block, std::int64_t samples,
 KernelCost StagePlanner::optimizer_cost(const StagePlan& stage) const {
   const auto free = static_cast<std::int64_t>(machine_.sram.capacity.value()) - stage.sram_resident;
   return kernel_cost(optimizer_kernel(plan_, stage.local_parameters), stage.residency, free,
-                     plan_.precision, plan_.state_bytes());
+                     plan_.precision, plan_.state_bytes(), rates_);
 }
 
 std::vector<StageRange> StagePlanner::cut() const {
@@ -144,7 +144,8 @@ std::vector<StageRange> StagePlanner::cut() const {
     for (const auto* list : {&k.forward, &k.recompute, &k.backward}) {
       if (!training && list != &k.forward) continue;
       for (const Kernel& kernel : *list) {
-        const KernelCost c = kernel_cost(kernel, {}, free, plan_.precision, plan_.state_bytes());
+        const KernelCost c =
+            kernel_cost(kernel, {}, free, plan_.precision, plan_.state_bytes(), rates_);
         seconds += machine_.dram.sites.empty() || !c.feasible
                        ? kernel_seconds(kernel, KernelCost{}, rates_)
                        : kernel_seconds(kernel, c, rates_);

@@ -1,6 +1,7 @@
 #include <tilewright/simulate/simulate.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -30,26 +31,12 @@ void fill_stages(const LoweredPlan& lowered, const RunStatistics& run, Result& r
     r.head = s.head;
     r.parameters = s.parameters;
     r.micro_batches_in_flight = s.in_flight;
-    double busy = 0;
-    std::uint64_t sram = 0, dram = 0;
-    std::array<double, kTileStates> time{};
+    std::vector<TileId> tiles;
     for (int replica = 0; replica < lowered.placement.data; ++replica) {
-      for (const TileId tile : lowered.placement.tensor_group(s.stage, replica)) {
-        const TileStatistics& t = run.tiles[tile];
-        ++r.tiles;
-        sram = std::max(sram, t.sram_peak);
-        dram = std::max(dram, t.dram_peak);
-        for (int i = 0; i < kTileStates; ++i) time[i] += to_seconds(t.time[i]).value();
-        for (const TileState state :
-             {TileState::matrix, TileState::vector, TileState::recomputation, TileState::sram_stall}) {
-          busy += to_seconds(t.time[static_cast<int>(state)]).value();
-        }
-      }
+      const auto group = lowered.placement.tensor_group(s.stage, replica);
+      tiles.insert(tiles.end(), group.begin(), group.end());
     }
-    r.busy = Seconds(busy / r.tiles);
-    r.peak_sram = Bytes(static_cast<double>(sram));
-    r.peak_dram = Bytes(static_cast<double>(dram));
-    for (int i = 0; i < kTileStates; ++i) r.time[i] = Seconds(time[i] / r.tiles);
+    summarise_stage(run, tiles, r);
     result.stages.push_back(r);
   }
 }
@@ -91,6 +78,7 @@ Result simulate(const MachineConfig& machine, const Graph& graph, const PlanConf
   PlatformOptions platform_options;
   platform_options.progress = options.progress;
   platform_options.reverse_construction = options.reverse_construction;
+  platform_options.in_step = options.in_step;
   // Never destroyed: the kernel's module registries make destruction quadratic, and one process runs
   // one simulation.
   auto* platform = new Platform("platform", machine, lowered.program, platform_options);
@@ -110,8 +98,9 @@ Result simulate(const MachineConfig& machine, const Graph& graph, const PlanConf
   result.flops_model = Flop(lowered.model_flop);
   result.flops_convention = flops_convention(graph);
   summarise(machine, run, result);
+  // Pieces of operators are fractions; their sum over a tile is a whole number of FLOPs again.
   double flop = 0;
-  for (const TileStatistics& t : run.tiles) flop += t.flop;
+  for (const TileStatistics& t : run.tiles) flop += std::round(t.flop);
   result.flops_hardware = Flop(flop);
   const double roof = machine.peak(to_string(plan.precision)).value() * result.tiles_used *
                       result.iteration_time.value();

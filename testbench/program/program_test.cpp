@@ -247,7 +247,7 @@ TEST(Program, FaultsAreNamedWithTheirPlace) {
       {"shape", [](Program& p) { p.segments[0].code[0].operand = 9; }, "shape 9 does not exist"},
       {"shape engine", [](Program& p) { p.segments[0].code[0].engine = Engine::vector; },
        "shape 0 is for the matrix engine"},
-      {"parts 0 to 0", [](Program& p) { p.segments[0].code[0].amount = 0; }, "amount 0"},
+      {"amount 0", [](Program& p) { p.segments[0].code[0].amount = 0; }, "parts 0 to 0"},
       {"amount above the whole", [](Program& p) { p.segments[0].code[0].amount = 2; },
        "parts 0 to 2 are not in 0 .. 1"},
       {"name", [](Program& p) { p.segments[0].code[0].name = 7; }, "name 7"},

@@ -59,11 +59,16 @@ class EventHandler {
 /// it: one SC_METHOD is woken once per distinct time and handles all events of that time, so
 /// sc_time_stamp() is right in every handler. Its wake-up is the model's only timed notification.
 ///
+/// With `run_ahead` it goes on to later times by itself while the kernel has nothing else pending
+/// before them, which saves a kernel cycle per time. Nobody but the model's own handlers, which take
+/// the time from now(), may then look at the time; processes of the model are notified through
+/// trigger(), run at the right kernel time, and the kernel ends at the time of the last event.
+///
 /// The order at equal time is that of the key (class, tile, port, slot), never that of insertion.
 /// An exception thrown by a handler is kept, the simulation pauses, and rethrow() throws it again.
 class EventQueue : public sc_core::sc_module {
  public:
-  explicit EventQueue(const sc_core::sc_module_name& name);
+  explicit EventQueue(const sc_core::sc_module_name& name, bool run_ahead = false);
 
   /// `handler` takes the events of `type`; one per class.
   void attach(EventClass type, EventHandler& handler);
@@ -87,6 +92,9 @@ class EventQueue : public sc_core::sc_module {
     }
   }
 
+  /// Notifies a process of the model at the current time, in a later delta cycle.
+  void trigger(sc_core::sc_event& event);
+
   /// Events handled so far.
   std::uint64_t events() const { return events_; }
 
@@ -101,11 +109,13 @@ class EventQueue : public sc_core::sc_module {
  private:
   void drain();
   void drain_now();
+  bool kernel_is_due(Picoseconds before) const;
   void push_from_outside(const RadixQueue::Entry& e);
   [[noreturn]] void past() const;
 
   RadixQueue queue_;
-  Picoseconds now_ = 0;
+  bool run_ahead_;
+  Picoseconds now_ = 0, kernel_now_ = 0;
   bool draining_ = false;
   Picoseconds wake_time_ = kNever;
   std::uint64_t events_ = 0;

@@ -17,6 +17,10 @@ struct PlatformOptions {
   std::function<void(double fraction)> progress;
   /// Build the modules in the opposite order. The answer must not depend on it; for tests.
   bool reverse_construction = false;
+  /// Keep kernel time in step with every event, as modules that look at sc_time_stamp() need. False:
+  /// the event queue may run ahead of the kernel while the kernel has nothing pending. The answer is
+  /// the same.
+  bool in_step = true;
 };
 
 /// A mesh of tiles, its links and DRAM controllers, and the workload driver, elaborated from a

@@ -46,10 +46,26 @@ struct Blocking {
   std::int64_t dram_bytes() const { return a_traffic + b_traffic + c_read + c_write; }
 };
 
-/// The blocking with the least DRAM traffic whose double-buffered blocks fit `sram_free` bytes, over
-/// the loop orders above and all block counts of the free dimension; more SRAM never gives more
-/// traffic. Accumulators are four bytes; a block is at least 64 deep (or k). Infeasible only if not
-/// even 1 × 1 × 64 blocks fit. Complexity O(√n + √k).
-Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t sram_free);
+/// What a blocking costs in time: seconds of the matrix engine for the whole GEMM, and the rates at
+/// which the tile's DRAM share and its SRAM move bytes.
+struct BlockingRates {
+  double engine_seconds = 0;
+  double dram_bytes_per_s = 1;
+  double sram_bytes_per_s = 1;
+};
+
+/// Seconds of a pipelined stream: the fill, then the slower of the engines (or the SRAM that feeds
+/// them) and DRAM with the last block's computation behind it, then the last block's store.
+double streamed_seconds(double engine_seconds, double load, double store, double fill,
+                        double sram_stream, double blocks, const BlockingRates& rates);
+
+/// The blocking that takes the least time (streamed_seconds(), with a little added for every DRAM
+/// byte so that of equal times the one that moves less wins) among the loop orders above and block
+/// sizes of a fixed grid, four per octave in every dimension, whose double-buffered blocks fit
+/// `sram_free` bytes. The grid does not depend on the SRAM, so more SRAM only adds choices.
+/// Accumulators are four bytes; a block is at least 64 deep (or k). Infeasible only if not even
+/// 1 × 1 × 64 blocks fit. Complexity O(log m · log n + log k).
+Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t sram_free,
+                    const BlockingRates& rates);
 
 }  // namespace tilewright

@@ -27,21 +27,22 @@ struct KernelCost {
   std::int64_t footprint = 0;        ///< SRAM bytes of the working buffers
 };
 
-/// `sram_free` is what residents leave. Matrix kernels are blocked by block_gemm(), vector kernels
-/// are streams cut so that two blocks fit.
-KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::int64_t sram_free,
-                       DType precision, const StateBytes& state);
-
 /// Rates of one tile for the closed form.
 struct TileRates {
   double flop_per_s = 0;      ///< matrix engine at the plan's precision
   double elements_per_s = 0;  ///< vector engine at the plan's precision
+  double sram_bytes_per_s = 0;
   double dram_bytes_per_s = 0;  ///< the tile's share of its controllers when all their clients load
 };
 TileRates tile_rates(const MachineConfig& machine, DType precision, int clients_per_controller,
                      int controllers_per_tile);
 
-/// max(matrix, vector, DRAM) seconds: the kernel in steady state.
+/// Seconds of the kernel in closed form, streamed_seconds().
 double kernel_seconds(const Kernel& kernel, const KernelCost& cost, const TileRates& rates);
+
+/// `sram_free` is what residents leave. Vector kernels are streams of blocks of a fixed size, smaller
+/// only when two do not fit; matrix kernels are blocked by block_gemm().
+KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::int64_t sram_free,
+                       DType precision, const StateBytes& state, const TileRates& rates);
 
 }  // namespace tilewright

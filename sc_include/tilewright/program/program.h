@@ -64,7 +64,7 @@ constexpr std::uint32_t kNone = 0xffffffffu;
 /// Set in a dependence on a load: its head is enough (Instruction::head).
 constexpr std::uint32_t kHead = 0x80000000u;
 
-/// One instruction, one cache line. Dependences are indices of earlier instructions of the same segment:
+/// One instruction. Dependences are indices of earlier instructions of the same segment:
 /// the instruction issues once they are complete, every earlier instruction of its own engine has
 /// issued (matrix, vector, net_recv: completed), and, with `after_previous`, every instruction of
 /// all earlier calls is complete.
@@ -77,7 +77,8 @@ struct Instruction {
   Space space = Space::sram;
   std::uint16_t name = 0;        ///< Program::names: the operator or collective it came from
   std::uint16_t channel = 0;     ///< send, recv
-  std::array<std::uint32_t, 3> after{kNone, kNone, kNone};
+  /// One for each other engine whose completions can matter (net_send completes at issue).
+  std::array<std::uint32_t, 4> after{kNone, kNone, kNone, kNone};
   std::uint32_t operand = 0;     ///< compute: shape; send, recv: peer table
   std::uint32_t amount = 0;      ///< compute: parts of the shape's work, of ComputeShape::denominator
   Share share;                   ///< load, store, send, recv, allocate, release
@@ -86,7 +87,7 @@ struct Instruction {
   /// store: streams beside the instruction that makes its last bytes, and ends no earlier than it.
   std::uint32_t until = kNone;
 };
-static_assert(sizeof(Instruction) <= 64, "instructions are read on the hot path");
+static_assert(sizeof(Instruction) <= 72, "instructions are read on the hot path");
 
 /// The work of one operator on one tile; `compute` instructions run fractions of it.
 struct ComputeShape {

@@ -20,6 +20,7 @@ struct SimulateOptions {
   /// Told when a phase begins: "lower", "elaborate", "run", "report"; for profiles of host time.
   std::function<void(const char* phase)> on_phase;
   bool reverse_construction = false;  ///< see PlatformOptions; for tests
+  bool in_step = false;               ///< see PlatformOptions; no foreign module is elaborated here
 };
 
 /// Checks, lowers, elaborates, runs and summarises. One call per process (the SystemC kernel cannot
