@@ -126,8 +126,12 @@ std::vector<std::string> traffic_names() {
           "bit-complement", "bit-reverse", "shuffle",   "hotspot"};
 }
 
-std::unique_ptr<TrafficPattern> make_traffic(const std::string& name,
+std::unique_ptr<TrafficPattern> make_traffic(const std::string& asked,
                                              const TrafficOptions& options) {
+  const std::string name = asked == "neighbor"  ? "neighbour"
+                           : asked == "bitcomp" ? "bit-complement"
+                           : asked == "bitrev"  ? "bit-reverse"
+                                                : asked;
   const std::vector<std::string> known = traffic_names();
   if (std::find(known.begin(), known.end(), name) == known.end()) {
     const std::string near = nearest_name(name, known);

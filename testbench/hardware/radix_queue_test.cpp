@@ -63,7 +63,8 @@ TEST(RadixQueue, AgreesWithAPriorityQueue) {
   }
 }
 
-// The front has been looked at, then many earlier entries come: later ones are already in the buckets.
+// The front has been looked at, then many earlier entries come: later ones are already in the
+// buckets.
 TEST(RadixQueue, AnEarlierCrowdAfterTheFrontWasSeen) {
   for (std::uint64_t step = 1; step < 3000; step += 7) {
     RadixQueue queue;
@@ -76,11 +77,11 @@ TEST(RadixQueue, AnEarlierCrowdAfterTheFrontWasSeen) {
       }
     };
     for (const std::uint64_t later : {4, 5, 7, 20}) push(94000 + later * step, 20);
-    EXPECT_EQ(queue.top().time, 94000 + 4 * step);
+    EXPECT_EQ(queue.front()->time, 94000 + 4 * step);
     push(94000 + step, 40);
     push(94000 + 2 * step, 40);
     while (!reference.empty()) {
-      ASSERT_EQ(queue.top().time, reference.top().time) << "step " << step;
+      ASSERT_EQ(queue.front()->time, reference.top().time) << "step " << step;
       ASSERT_EQ(queue.pop().key, reference.top().key);
       reference.pop();
     }

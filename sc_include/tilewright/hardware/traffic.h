@@ -49,8 +49,9 @@ class TrafficPattern {
 /// The names make_traffic() knows.
 std::vector<std::string> traffic_names();
 
-/// By name: uniform, transpose, neighbour, tornado, bit-complement, bit-reverse, shuffle, hotspot.
-/// Throws InputError for a name it does not know or a mesh the pattern is not defined on.
+/// By name: uniform, transpose, neighbour, tornado, bit-complement, bit-reverse, shuffle, hotspot;
+/// also as other simulators spell them: neighbor, bitcomp, bitrev. Throws InputError for a name it
+/// does not know or a mesh the pattern is not defined on.
 std::unique_ptr<TrafficPattern> make_traffic(const std::string& name,
                                              const TrafficOptions& options);
 
