@@ -149,6 +149,23 @@ void FlitNetwork::reset() {
   left_ = entered_;
 }
 
+bool FlitNetwork::at_rest() const {
+  const Mask all = vcs_ == 32 ? ~Mask{0} : (Mask{1} << vcs_) - 1;
+  const auto whole = [&](const OutputUnit& out) { return out.free == all && out.credit == all; };
+  for (const Router& router : routers_) {
+    for (const OutputUnit& out : router.out) {
+      if (!whole(out)) return false;
+    }
+  }
+  for (const Source& source : sources_) {
+    if (!whole(source.out) || source.first != kNoSlot) return false;
+  }
+  const auto full = [this](std::uint16_t credits) { return credits == depth_; };
+  return in_flight() + pending_ + queued_ == 0 &&
+         std::all_of(credits_.begin(), credits_.end(), full) &&
+         std::all_of(source_credits_.begin(), source_credits_.end(), full);
+}
+
 void FlitNetwork::broken(const char* what, std::uint32_t router, unsigned port) const {
   throw InternalError(std::string("flit network, router ") + std::to_string(router) + ", port " +
                       std::to_string(port) + ", cycle " + std::to_string(now_) + ": " + what);

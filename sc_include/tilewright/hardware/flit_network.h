@@ -59,6 +59,9 @@ class FlitNetwork : public EventHandler {
   }
   std::uint64_t cycles() const { return cycles_; }  ///< that were simulated, idle ones left out
 
+  /// Whether it holds nothing, and every credit and every channel is back where it belongs.
+  bool at_rest() const;
+
   /// Drops everything: queued packets, flits, credits; all round robins start anew.
   void reset();
 
