@@ -176,8 +176,8 @@ FlitConfig config_of(const po::variables_map& values) {
   const auto mesh = pair_of("mesh", text_of(values, "mesh"), 'x', "WIDTHxHEIGHT, e.g. 8x8");
   c.width = mesh.first;
   c.height = mesh.second;
-  if (c.width < 1 || c.height < 1 || c.width > 1024 || c.height > 1024) {
-    refuse("mesh", text_of(values, "mesh"), "1x1 to 1024x1024");
+  if (c.width < 1 || c.height < 1 || c.width > 512 || c.height > 512) {
+    refuse("mesh", text_of(values, "mesh"), "1x1 to 512x512");
   }
   c.routing = text_of(values, "routing");
   const auto delay = [&values](const char* option, int min) {
@@ -196,7 +196,7 @@ FlitConfig config_of(const po::variables_map& values) {
   return c;
 }
 
-bool saturated(const LoadResult& r) { return r.unfinished > 0; }
+bool saturated(const LoadResult& r) { return r.unfinished > 0 || r.accepted < 0.95 * r.created; }
 
 std::string csv_of(const std::vector<LoadResult>& results) {
   std::string csv =
@@ -270,7 +270,7 @@ void network_command(const std::vector<std::string>& arguments) {
       traffic.hotspots.push_back(pair_of("hotspot", spot, ',', "X,Y"));
     }
     pattern = make_traffic(text_of(values, "traffic"), traffic);
-    if (tiles <= 2048) ideal = analyse(*pattern, config.width, config.height);
+    ideal = analyse(*pattern, config.width, config.height);
     if (values.count("load") > 0) {
       loads = loads_of(text_of(values, "load"));
     } else {

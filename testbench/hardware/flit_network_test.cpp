@@ -1,4 +1,6 @@
 // The flit-level network: closed forms of its pipeline, conservation under stalls, determinism.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 #include <support/flit_mesh.h>
 #include <support/script.h>
@@ -146,6 +148,9 @@ struct Stalled {
   bool wait, speculative;
   int vc_delay, switch_delay;
 };
+void PrintTo(const Stalled& s, std::ostream* out) {
+  *out << s.vcs << " VCs of " << s.buffer << ", packets up to " << s.packet;
+}
 class FlitStalls : public testing::TestWithParam<Stalled> {};
 
 // Grants withheld at random: everything arrives, once and in order (the network checks that), and
@@ -232,6 +237,31 @@ TEST(MessageTraffic, ZeroLoadIsThatOfTheFlitNetwork) {
     EXPECT_EQ(driver->run({{0, 0, to, 8}}, 1000).latency_max, 4 * routers + 2 + 7);
   }
 }
+
+// The message network has no buffers to fill and no allocators to disappoint: it agrees at low load
+// and is optimistic near saturation (docs/network.md).
+class MessageAgainstFlit : public testing::TestWithParam<const char*> {};
+
+TEST_P(MessageAgainstFlit, WithinFifteenPercentUpToHalfOfSaturation) {
+  const FlitConfig c = flit_mesh(8, 8);
+  FlitBench& flit = flit_bench(c);
+  EventQueue queue("message_events");
+  auto* network = new MessageTraffic(c, queue, 0);
+  auto* message = new TrafficDriver(queue, 1, *network, 8, 8, c.period, 32);
+  const auto pattern = make_traffic(GetParam(), {8, 8, {}, 1});
+  LoadOptions o;
+  o.measure = 6000;
+  // Saturation lies below the capacity of the busiest link.
+  const double capacity = std::min(1.0, 1 / analyse(*pattern, 8, 8).busiest_link);
+  for (const double share : {0.1, 0.25, 0.4, 0.5}) {
+    o.offered = share * capacity;
+    const double reference = flit.driver.run(*pattern, o).latency_mean;
+    EXPECT_NEAR(message->run(*pattern, o).latency_mean, reference, 0.15 * reference) << share;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Patterns, MessageAgainstFlit,
+                         testing::Values("uniform", "transpose", "neighbour", "tornado",
+                                         "bit-complement"));
 
 TEST(Traffic, Patterns) {
   TrafficRandom random(1);
