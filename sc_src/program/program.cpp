@@ -245,10 +245,19 @@ void Program::seal() {
           fmt::format("program: segment '{}' has more than 2^32 - 2 instructions", segment.name));
     }
     for (auto& stream : segment.streams) stream.clear();
+    segment.ends.clear();
     for (std::uint32_t i = 0; i < segment.code.size(); ++i) {
       check_instruction(*this, s, i);
       const Instruction& code = segment.code[i];
       segment.streams[static_cast<std::size_t>(code.engine)].push_back(i);
+      if (code.until != kNone) {
+        segment.ends.resize(segment.code.size(), kNone);
+        if (segment.ends[code.until] != kNone) {
+          fail(*this, s, i, fmt::format("ends with instruction {}, and so does the store {}",
+                                        code.until, segment.ends[code.until]));
+        }
+        segment.ends[code.until] = i;
+      }
       if (code.op == Opcode::send || code.op == Opcode::recv) messages[s].push_back(i);
     }
   }

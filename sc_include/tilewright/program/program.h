@@ -105,6 +105,9 @@ struct Segment {
   std::vector<Instruction> code;
   /// Per engine, the indices into `code` in program order. Filled by Program::seal().
   std::array<std::vector<std::uint32_t>, kEngines> streams;
+  /// Per instruction, the store that waits for its end (Instruction::until), or kNone; empty when the
+  /// segment has no such store. Filled by Program::seal().
+  std::vector<std::uint32_t> ends;
 };
 
 /// One execution of a segment. Calls run in order; engines may run ahead into later calls.
