@@ -56,6 +56,18 @@ void RadixQueue::crowded(const Entry& e) {
     std::push_heap(early_.begin(), early_.end(), After());
     return;
   }
+  // What lies beyond the old reference differs from the new one at the highest bit in which the two
+  // references differ, or at the higher bit it is in already.
+  const int bit = 63 - __builtin_clzll(reference_ ^ pivot);
+  for (int lower = 0; reference_ != pivot && lower < bit; ++lower) {
+    std::vector<Entry>& bucket = buckets_[static_cast<std::size_t>(lower)];
+    if (bucket.empty()) continue;
+    std::vector<Entry>& into = buckets_[static_cast<std::size_t>(bit)];
+    into.insert(into.end(), bucket.begin(), bucket.end());
+    bucket.clear();
+    occupied_ &= ~(std::uint64_t{1} << lower);
+    occupied_ |= std::uint64_t{1} << bit;
+  }
   reference_ = pivot;
   std::size_t keep = bottom_.size();
   while (bottom_[keep - 1].time > pivot) --keep;

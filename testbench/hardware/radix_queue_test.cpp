@@ -63,6 +63,31 @@ TEST(RadixQueue, AgreesWithAPriorityQueue) {
   }
 }
 
+// The front has been looked at, then many earlier entries come: later ones are already in the
+// buckets.
+TEST(RadixQueue, AnEarlierCrowdAfterTheFrontWasSeen) {
+  for (std::uint64_t step = 1; step < 3000; step += 7) {
+    RadixQueue queue;
+    Reference reference;
+    std::uint64_t key = 0;
+    const auto push = [&](std::uint64_t time, int count) {
+      for (int i = 0; i < count; ++i) {
+        queue.push({++key, time});
+        reference.push({key, time});
+      }
+    };
+    for (const std::uint64_t later : {4, 5, 7, 20}) push(94000 + later * step, 20);
+    EXPECT_EQ(queue.front()->time, 94000 + 4 * step);
+    push(94000 + step, 40);
+    push(94000 + 2 * step, 40);
+    while (!reference.empty()) {
+      ASSERT_EQ(queue.front()->time, reference.top().time) << "step " << step;
+      ASSERT_EQ(queue.pop().key, reference.top().key);
+      reference.pop();
+    }
+  }
+}
+
 TEST(RadixQueue, ManyEntriesOfOneTime) {
   RadixQueue queue;
   for (std::uint64_t k = 1000; k > 0; --k) queue.push({k, 0});

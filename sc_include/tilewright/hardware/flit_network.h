@@ -1,0 +1,250 @@
+// The state of all routers at flit fidelity, in contiguous arrays, and what happens in a cycle.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <tilewright/hardware/event_queue.h>
+#include <tilewright/hardware/flit_config.h>
+#include <tilewright/hardware/flit_protocol.h>
+#include <tilewright/hardware/packet_pool.h>
+#include <tilewright/hardware/routing.h>
+
+namespace tilewright {
+
+/// Wormhole network of input-queued virtual-channel routers with credits. Takes and delivers the
+/// same packets as Network: inject() takes a Packet from the pool, and when its last flit has
+/// reached its destination an EventClass::delivery event with its slot is due in the same cycle.
+///
+/// The network has one event in the queue, on its cycle grid, and only while a flit, a credit or a
+/// waiting packet exists; in a cycle only routers that hold a flit are visited. Routers meet only
+/// through links, whose delay is at least one cycle, so the order in which they are visited does
+/// not matter. Order of delivery is that of injection within a packet, not between packets.
+///
+/// Throws InternalError when an invariant breaks (a credit count outside [0, depth], a buffer that
+/// overflows, flits of a packet out of order) and DeadlockError when nothing moves for 100000
+/// cycles.
+class FlitNetwork : public EventHandler {
+ public:
+  /// `agent`: number for EventQueue::attach_agent().
+  FlitNetwork(const FlitConfig& config, EventQueue& queue, std::uint32_t agent);
+
+  const FlitConfig& config() const { return config_; }
+  std::uint32_t tiles() const { return tiles_; }
+
+  Packet& packet(std::uint32_t slot) { return pool_[slot]; }
+  Packet& allocate() { return pool_.allocate(); }
+  void free(Packet& p) { pool_.free(p); }
+
+  /// Queues `p` (bytes, source and destination set) at its source. Its head enters the network in
+  /// the cycle of `now` or the first one after it.
+  void inject(Packet& p, Picoseconds now);
+
+  /// Cycles from a packet's entry into the network to its delivery, once it is delivered.
+  std::uint64_t network_cycles(const Packet& p) const {
+    return messages_[p.slot].left - messages_[p.slot].entered;
+  }
+
+  /// Flits that are in the network, on links or in buffers.
+  std::uint64_t in_flight() const { return entered_ - left_; }
+  std::uint64_t flits_entered() const { return entered_; }
+  std::uint64_t flits_left() const { return left_; }
+  /// Routers left by a flit so far, summed over all flits.
+  std::uint64_t flit_hops() const { return hops_; }
+  /// Flits that have left a router by a port (a Direction, or kDirections: to its tile).
+  std::uint64_t flits(std::uint32_t router, unsigned port) const {
+    return traffic_[router * kPorts + port];
+  }
+  std::uint64_t cycles() const { return cycles_; }  ///< that were simulated, idle ones left out
+
+  /// Whether it holds nothing, and every credit and every channel is back where it belongs.
+  bool at_rest() const;
+
+  /// Drops everything: queued packets, flits, credits; all round robins start anew.
+  void reset();
+
+  void handle(Picoseconds now, EventClass type, std::uint32_t tile, const Event* events,
+              std::size_t count) override;
+
+  static constexpr unsigned kPorts = kDirections + 1;  ///< the mesh links, then the tile
+  static constexpr unsigned kLocal = kDirections;
+  static constexpr unsigned kMaxVirtualChannels = 32;
+
+ private:
+  friend class FlitRouter;
+  using Mask = std::uint32_t;  // of virtual channels
+
+  enum class VcState : std::uint8_t { idle, routing, vc_allocation, active };
+
+  /// One virtual channel of an input port.
+  struct VirtualChannel {
+    std::uint32_t due = 0;     // cycle in which a stage of more than one cycle ends
+    std::uint16_t first = 0;   // place of the front flit in the ring
+    std::uint16_t count = 0;   // flits held
+    std::uint16_t accept = 0;  // VC allocation: round robin over output channels
+    VcState state = VcState::idle;
+    std::uint8_t out_port = 0;
+    std::uint8_t out_vc = 0;
+    bool granted = false;  // outcome of the stage that is due
+  };
+
+  /// An input port: which of its channels wait for what.
+  struct InputUnit {
+    Mask routing = 0, vc_request = 0, vc_pending = 0, switch_request = 0, switch_pending = 0;
+    std::uint8_t offset = 0;  // round robin over the channels
+    std::uint8_t accept = 0;  // switch allocation: round robin over the outputs
+    FlitBackward* upstream = nullptr;
+    std::uint8_t upstream_port = 0;
+  };
+
+  /// An output port: what is known of the buffers behind it.
+  struct OutputUnit {
+    Mask free = 0;           // channels no packet holds
+    Mask credit = 0;         // channels with at least one credit
+    Mask tail_sent = 0;      // wait_for_tail_credit: held until the credits are back
+    std::uint8_t grant = 0;  // switch allocation: round robin over the inputs
+    FlitForward* link = nullptr;
+    std::uint8_t far_port = 0;
+  };
+
+  struct Router {
+    std::array<InputUnit, kPorts> in;
+    std::array<OutputUnit, kPorts> out;
+    std::uint32_t vc_ports = 0, switch_ports = 0;  // inputs with requests
+    std::uint32_t waiting_ports = 0;               // inputs with a stage of several cycles
+  };
+
+  /// What leaves a tile: its queue of packets and its view of the router's local input.
+  struct Source {
+    std::uint32_t first = kNoSlot, last = kNoSlot;
+    std::uint32_t next_flit = 0, flits = 0;  // of the packet in front
+    std::uint8_t vc = 0, last_vc = 0;
+    bool holds_vc = false;
+    OutputUnit out;
+  };
+
+  /// Of a message, beside its Packet.
+  struct Message {
+    std::uint32_t next = kNoSlot;  // in the source's queue
+    std::uint32_t flits = 0, arrived = 0;
+    std::uint64_t entered = 0, left = 0;
+  };
+
+  struct Arrival {
+    std::uint32_t router;
+    std::uint32_t port;
+    Flit flit;
+  };
+  struct CreditArrival {
+    std::uint32_t output;  // router * kPorts + port, or a tile
+    std::uint32_t vc;
+  };
+  /// What happens in one future cycle.
+  struct Slot {
+    std::vector<Arrival> flits;
+    std::vector<Arrival> ejected;
+    std::vector<CreditArrival> credits;
+    std::vector<CreditArrival> source_credits;
+  };
+
+  /// Winners of the switch allocation, by input.
+  struct Match {
+    std::uint32_t inputs = 0;
+    std::array<std::uint8_t, kPorts> vc{};
+  };
+
+  class alignas(64) Input : public NonblockingTarget<FlitLinkTypes> {
+   public:
+    tlm::tlm_sync_enum nb_transport_fw(FlitTransfer& t, FlitPhase& phase,
+                                       sc_core::sc_time& delay) override;
+    FlitNetwork* network = nullptr;
+    std::uint32_t router = 0;
+  };
+  class Output : public tlm::tlm_bw_transport_if<FlitLinkTypes> {
+   public:
+    tlm::tlm_sync_enum nb_transport_bw(FlitTransfer& t, FlitPhase& phase,
+                                       sc_core::sc_time& delay) override;
+    void invalidate_direct_mem_ptr(sc_dt::uint64, sc_dt::uint64) override {}
+    FlitNetwork* network = nullptr;
+    std::uint32_t router = 0;
+  };
+
+  static constexpr std::uint32_t kNoSlot = 0xffffffffu;
+
+  Slot& slot_at(std::uint64_t cycle) { return slots_[cycle & slot_mask_]; }
+  VirtualChannel* channels(std::uint32_t router, unsigned port) {
+    return &channels_[(router * kPorts + port) * vcs_];
+  }
+  std::uint16_t& credits(std::uint32_t router, unsigned port, unsigned vc) {
+    return credits_[(router * kPorts + port) * vcs_ + vc];
+  }
+  Flit& place(std::uint32_t router, unsigned port, unsigned vc, unsigned at) {
+    return buffers_[((router * kPorts + port) * vcs_ + vc) * depth_ + at];
+  }
+  bool stalled(std::uint32_t router, unsigned port) const;
+  [[noreturn]] void broken(const char* what, std::uint32_t router, unsigned port) const;
+
+  struct Place {
+    std::int16_t x, y;
+  };
+
+  void clear_state();
+  void schedule(Picoseconds now);
+  void cycle();
+  void arrive(const Arrival& a);
+  void eject(const Arrival& a);
+  void take_credit(OutputUnit& out, std::uint16_t& count, unsigned vc, std::uint32_t router,
+                   unsigned port);
+  void step_source(std::uint32_t tile);
+
+  // One router in one cycle (flit_router_cycle.cpp).
+  void step_router(std::uint32_t router);
+  void start_head(std::uint32_t router, Router& r, unsigned port, unsigned vc, std::uint64_t base);
+  void finish_routing(std::uint32_t router, Router& r);
+  Match allocate_switch(std::uint32_t router, Router& r);
+  void allocate_channels(std::uint32_t router, Router& r);
+  void allocate_channels_at(std::uint32_t router, Router& r, unsigned out,
+                            const std::array<Mask, kPorts>& requests);
+  void assign_channel(std::uint32_t router, Router& r, unsigned in, unsigned vc, unsigned out_vc);
+  void finish_channels(std::uint32_t router, Router& r);
+  void delay_switch(std::uint32_t router, Router& r, const Match& match);
+  Match finish_switch(std::uint32_t router, Router& r);
+  void traverse(std::uint32_t router, Router& r, unsigned in, unsigned vc);
+
+  FlitConfig config_;
+  EventQueue& queue_;
+  std::uint32_t agent_;
+  std::uint32_t tiles_, vcs_, depth_;
+  std::unique_ptr<Routing> routing_;
+  std::uint64_t stall_below_ = 0;  // of 2^64
+
+  std::vector<Place> places_;
+  std::vector<Router> routers_;
+  std::vector<VirtualChannel> channels_;
+  std::vector<std::uint16_t> grants_;  // VC allocation: round robin of every output channel
+  std::vector<std::uint16_t> credits_;
+  std::vector<Flit> buffers_;
+  std::vector<Source> sources_;
+  std::vector<std::uint16_t> source_credits_;
+  std::vector<std::uint64_t> traffic_;
+  std::vector<std::uint64_t> busy_routers_, busy_sources_;  // bit sets
+  std::vector<Input> inputs_;
+  std::vector<Output> outputs_;
+
+  PacketPool pool_;
+  std::vector<Message> messages_;  // by slot
+
+  std::vector<Slot> slots_;
+  std::uint64_t slot_mask_ = 0;
+  std::uint64_t pending_ = 0;  // entries in slots_
+  std::uint64_t queued_ = 0;   // messages in source queues
+  std::uint64_t now_ = 0;      // the cycle, as a number
+  std::uint64_t next_ = 0;     // the first one not yet simulated
+  bool scheduled_ = false;
+  sc_core::sc_time flit_time_, credit_time_;
+  std::uint64_t entered_ = 0, left_ = 0, hops_ = 0, cycles_ = 0, last_move_ = 0;
+};
+
+}  // namespace tilewright
