@@ -12,22 +12,18 @@
 #include <tilewright/base/error.h>
 #include <tilewright/machine/machine.h>
 
+#include "readers.h"
+
 namespace tilewright {
 namespace {
 
 using Coordinates = std::vector<std::pair<int, int>>;
-
-const std::vector<std::string>& formats() {
-  static const std::vector<std::string> names{"fp32", "fp16", "bf16", "fp8", "int8"};
-  return names;
-}
 
 /// What `assumed` may name.
 std::vector<std::string> schema_keys() {
   std::vector<std::string> keys{"mesh.dies",
                                 "mesh.tiles_per_die",
                                 "mesh.spare",
-                                "tile.matrix.model",
                                 "tile.vector.throughput",
                                 "tile.sram.capacity",
                                 "tile.sram.bandwidth",
@@ -44,17 +40,8 @@ std::vector<std::string> schema_keys() {
                                 "dram.policy",
                                 "dram.per_die",
                                 "dram.sites"};
-  for (const std::string& f : formats()) keys.push_back("tile.matrix." + f);
+  for (const std::string& key : matrix_keys()) keys.push_back(key);
   return keys;
-}
-
-/// The name of a replaceable part. A part the hardware layer gains is added to the caller's list;
-/// the first is the default.
-std::string read_name(const Section& section, const std::string& key,
-                      const std::vector<std::string>& known) {
-  std::vector<std::pair<std::string, std::string>> names;
-  for (const std::string& name : known) names.emplace_back(name, name);
-  return section.choice<std::string>(key, names, known.front());
 }
 
 /// "[x, y]" with both at least 1.
@@ -167,16 +154,7 @@ void check_transfer_time(const Section& section, const std::string& key, Bandwid
 }
 
 void read_tile(const Section& tile, MachineConfig& m) {
-  const Section matrix = tile.section("matrix");
-  m.matrix.model = read_name(matrix, "model", {"peak"});
-  for (const std::string& format : formats()) {
-    if (matrix.has(format)) m.matrix.peak[format] = matrix.flop_rate(format);
-  }
-  if (m.matrix.peak.empty()) {
-    tile.fail("matrix", fmt::format("no number format has a peak rate; wanted: at least one of {}, "
-                                    "such as 'fp16: 16 TFLOP/s'",
-                                    fmt::join(formats(), ", ")));
-  }
+  read_matrix(tile.section("matrix"), m.matrix);
   m.vector.throughput = tile.section("vector").frequency("throughput");
   const Section sram = tile.section("sram");
   m.sram.capacity = read_capacity(sram);
@@ -249,9 +227,9 @@ void read_assumptions(const Section& root, const Document& document, MachineConf
     if (key.compare(0, 5, "dram.") == 0 && m.dram.sites.empty()) {
       assumed.fail(key, "the machine has no dram section, so nothing of it can be assumed");
     }
-    if (key.compare(0, 12, "tile.matrix.") == 0 && key != "tile.matrix.model" &&
-        m.matrix.peak.count(key.substr(12)) == 0) {
-      assumed.fail(key, "the file gives no rate for this number format");
+    if (key.compare(0, 12, "tile.matrix.") == 0 && !matrix_key_applies(key, m.matrix)) {
+      assumed.fail(key, fmt::format("the file gives no such value for the matrix model '{}'",
+                                    m.matrix.model));
     }
     // A value the user set on the command line is no longer the file's assumption.
     const bool overridden =
@@ -262,6 +240,13 @@ void read_assumptions(const Section& root, const Document& document, MachineConf
 }
 
 }  // namespace
+
+std::string read_name(const Section& section, const std::string& key,
+                      const std::vector<std::string>& known) {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const std::string& name : known) names.emplace_back(name, name);
+  return section.choice<std::string>(key, names, known.front());
+}
 
 MachineConfig read_machine(const Document& document) {
   const Section root = document.root();

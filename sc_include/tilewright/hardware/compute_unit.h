@@ -9,8 +9,8 @@
 #include <systemc>
 #include <tlm>
 
-#include <tilewright/hardware/compute_model.h>
 #include <tilewright/hardware/protocol.h>
+#include <tilewright/machine/compute_model.h>
 
 namespace tilewright {
 

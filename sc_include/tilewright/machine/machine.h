@@ -16,11 +16,36 @@
 
 namespace tilewright {
 
+/// Which operand of a systolic array stays in place: the output, the weights (B) or the input (A).
+enum class Dataflow { output_stationary, weight_stationary, input_stationary };
+
+/// Systolic arrays of a tile (compute_model.h has the formulas).
+struct SystolicConfig {
+  std::int64_t rows = 0, columns = 0;  ///< multiply-accumulators of one array
+  std::int64_t arrays = 1;
+  Dataflow dataflow = Dataflow::output_stationary;
+  bool pipelined_folds = false;
+  Frequency clock{0};
+  /// By number format: cycles run this many times faster than at one multiply-accumulate per cell.
+  std::map<std::string, double> speed;
+};
+
+/// One measurement of a matrix engine.
+struct EfficiencyPoint {
+  std::string format;  ///< "" = every format without points of its own
+  std::int64_t m = 0, n = 0, k = 0;
+  double efficiency = 0;  ///< achieved / peak FLOP rate, in (0, 1]
+};
+
 /// Matrix engine of a tile.
 struct MatrixConfig {
   std::string model = "peak";  ///< factory name of the timing model
-  /// Peak by number format ("fp16", "bf16", "fp32", "fp8", "int8"); absent = unsupported.
+  /// Peak by number format ("fp16", "bf16", "fp32", "fp8", "int8"); absent = unsupported. Counts
+  /// the products that sparse operands let the engine skip, so that utilisation never exceeds 1.
   std::map<std::string, FlopRate> peak;
+  double sparsity = 1;  ///< part of `peak`: products per product really multiplied
+  SystolicConfig systolic;
+  std::vector<EfficiencyPoint> table;
 };
 
 /// Vector engine: elements per second for one pass over fp16/bf16 elements (fp32 runs at half).
