@@ -13,7 +13,7 @@ namespace {
 
 /// Larger schedules are unreadable as text.
 constexpr int kDrawnStages = 16;
-constexpr std::size_t kDrawnMicroBatches = 12;
+constexpr std::size_t kDrawnMicroBatches = 16;
 
 const char* name_of(ScheduleKind kind) { return kind == ScheduleKind::gpipe ? "GPipe" : "1F1B"; }
 const char* name_of(Recomputation r) { return r == Recomputation::none ? "none" : "full"; }

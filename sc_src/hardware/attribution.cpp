@@ -1,5 +1,6 @@
 // What each tile's time is spent on (see Sequencer).
 #include <algorithm>
+#include <utility>
 
 #include <tilewright/hardware/sequencer.h>
 
@@ -49,7 +50,7 @@ void Sequencer::judge(Core& c) {
   TileState state = TileState::bubble;  // between calls
   if (c.oldest < c.injected) {
     const Blame b = blame(c);
-    const Instruction& ins = c.window[b.call % kWindow]->code[b.index];
+    const Instruction& ins = c.window[b.call() % kWindow]->code[b.index()];
     switch (ins.cause) {
       case Cause::memory:
         state = TileState::dram_wait;
@@ -61,13 +62,13 @@ void Sequencer::judge(Core& c) {
         state = TileState::data_wait;
         break;
       case Cause::pipeline:
-        if (b.message) {
+        if (b.message()) {
           c.state = kPipeline;
           return;
         }
         break;
     }
-    if (!b.message) state = TileState::dram_wait;
+    if (!b.message()) state = TileState::dram_wait;
   }
   c.state = static_cast<std::uint8_t>(state);
 }
@@ -84,34 +85,33 @@ Sequencer::Blame Sequencer::blame(const Core& c) const {
   const auto head = [&c](unsigned e) {
     return c.window[c.call[e] % kWindow]->streams[e][c.position[e]];
   };
-  Blame b;
+  std::uint32_t call = c.oldest, index = 0;
   bool found = false;
   for (unsigned e = 0; e < 2; ++e) {
     if (c.blocked[e] == kNoCall) continue;
-    const std::uint32_t call = c.call[e], index = head(e);
-    if (!found || call < b.call || (call == b.call && index < b.index)) b = {call, index, false};
+    const std::uint32_t own_call = c.call[e], own_index = head(e);
+    if (!found || own_call < call || (own_call == call && own_index < index)) {
+      call = own_call;
+      index = own_index;
+    }
     found = true;
   }
-  if (!found) b = {c.oldest, oldest_incomplete(c), false};
+  if (!found) index = oldest_incomplete(c);
   for (;;) {
-    const Instruction& ins = c.window[b.call % kWindow]->code[b.index];
-    const auto e = static_cast<unsigned>(ins.engine);
-    if (c.blocked[e] == kNoCall) return b;  // issued, in flight
-    const std::uint32_t call = c.call[e], index = head(e);
-    if (call > b.call || (call == b.call && index > b.index)) return b;  // issued, in flight
-    b.call = call;  // not issued: wait for the engine's next instruction
-    b.index = index;
+    const auto e = static_cast<unsigned>(c.window[call % kWindow]->code[index].engine);
     const std::uint32_t on = c.blocked[e];
-    if (on == kMessage) {
-      b.message = true;
-      return b;
-    }
-    if (on == kBusy) return b;
+    if (on == kNoCall) return {call, index, false};  // issued, in flight
+    const std::uint32_t next_call = c.call[e], next = head(e);
+    if (next_call > call || (next_call == call && next > index)) return {call, index, false};
+    call = next_call;  // not issued: wait for the engine's next instruction
+    index = next;
+    if (on == kMessage) return {call, index, true};
+    if (on == kBusy) return {call, index, false};
     if (on == kPrevious) {
-      b.call = c.oldest;
-      b.index = oldest_incomplete(c);
+      call = c.oldest;
+      index = oldest_incomplete(c);
     } else {
-      b.index = on & kIndexMask;
+      index = on & kIndexMask;
     }
   }
 }
@@ -135,7 +135,7 @@ IdVector<TileId, TileStatistics> Sequencer::statistics(Picoseconds end) {
     s.sram_peak = wires_[tile].sram != nullptr ? wires_[tile].sram->peak() : 0;
     s.dram_peak = memory_.tile_peak(tile);
   }
-  return stats_;
+  return std::move(stats_);
 }
 
 }  // namespace tilewright

@@ -19,8 +19,8 @@ std::string Sequencer::name_place(const Segment& segment, const Instruction& ins
 
 std::string Sequencer::explain_deadlock() const {
   constexpr std::size_t kShown = 10;
-  std::string text = "the machine stopped at " + to_string(to_seconds(end())) +
-                     " with work outstanding:";
+  std::string text =
+      "the machine stopped at " + to_string(to_seconds(end())) + " with work outstanding:";
   std::vector<std::uint32_t> waits_for(cores_.size(), kNil);
   std::size_t stuck = 0, on_message = 0;
   std::uint64_t calls = 0;
@@ -31,11 +31,11 @@ std::string Sequencer::explain_deadlock() const {
     calls += c.calls - c.oldest;
     if (c.oldest == c.injected) continue;
     const Blame b = blame(c);
-    const Segment& segment = *c.window[b.call % kWindow];
-    const Instruction& ins = segment.code[b.index];
+    const Segment& segment = *c.window[b.call() % kWindow];
+    const Instruction& ins = segment.code[b.index()];
     std::string line = "\n  " + name_tile(tile) + " of " + c.group->name + ": " +
                        to_string(ins.engine) + " waits for ";
-    if (b.message) {
+    if (b.message()) {
       ++on_message;
       const std::uint32_t peer = index(c.group->peers[ins.operand][c.rank]);
       waits_for[tile] = peer;
@@ -45,7 +45,7 @@ std::string Sequencer::explain_deadlock() const {
       line += to_string(ins.op) + " to finish in " + segment.name;
     }
     if (ins.name < program_.names.size()) line += ", " + program_.names[ins.name];
-    line += " (call " + std::to_string(b.call) + " of " + std::to_string(c.calls) + ")";
+    line += " (call " + std::to_string(b.call()) + " of " + std::to_string(c.calls) + ")";
     if (stuck <= kShown) text += line;
   }
   if (stuck > kShown) text += "\n  and " + std::to_string(stuck - kShown) + " more tiles";

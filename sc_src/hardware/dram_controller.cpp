@@ -29,8 +29,7 @@ void DramController::begin(tlm::tlm_generic_payload& payload, Picoseconds now) {
 }
 
 tlm::tlm_sync_enum DramController::nb_transport_fw(tlm::tlm_generic_payload& payload,
-                                                   tlm::tlm_phase& phase,
-                                                   sc_core::sc_time& delay) {
+                                                   tlm::tlm_phase& phase, sc_core::sc_time& delay) {
   if (phase == tlm::BEGIN_REQ) {
     payload.acquire();
     const Picoseconds now = config_.queue.now();
@@ -67,8 +66,7 @@ void DramController::schedule(Picoseconds now) {
   config_.queue.push(scheduled_, EventClass::agent, config_.site, 0, config_.id);
 }
 
-void DramController::handle(Picoseconds now, EventClass, std::uint32_t, const Event*,
-                            std::size_t) {
+void DramController::handle(Picoseconds now, EventClass, std::uint32_t, const Event*, std::size_t) {
   if (now >= scheduled_) scheduled_ = kNever;
   while (!early_.empty() && early_.front().time <= now) {
     begin(*early_.front().payload, now);
@@ -96,8 +94,7 @@ void DramController::respond() {
     sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
     response_open_ = true;
     const tlm::tlm_sync_enum answer = in->nb_transport_bw(*payload, phase, delay);
-    if (answer == tlm::TLM_COMPLETED ||
-        (answer == tlm::TLM_UPDATED && phase == tlm::END_RESP)) {
+    if (answer == tlm::TLM_COMPLETED || (answer == tlm::TLM_UPDATED && phase == tlm::END_RESP)) {
       response_open_ = false;
     }
     payload->release();

@@ -44,8 +44,8 @@ class BandwidthModel final : public DramModel {
   }
 
   Picoseconds unloaded(std::uint64_t bytes) const override {
-    return latency_ + static_cast<Picoseconds>(
-                          std::llround(static_cast<double>(bytes) / bytes_per_ps_));
+    return latency_ +
+           static_cast<Picoseconds>(std::llround(static_cast<double>(bytes) / bytes_per_ps_));
   }
   Picoseconds busy() const override { return share_.busy(); }
 

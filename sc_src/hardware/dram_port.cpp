@@ -23,8 +23,8 @@ void DramPort::issue() {
     const std::uint32_t part = waiting_.front();
     waiting_.pop_front();
     const MemorySystem::Part& p = config_.memory.parts_.all[part];
-    tlm::tlm_generic_payload& payload = pool_.allocate(
-        p.write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND, address_, p.bytes);
+    tlm::tlm_generic_payload& payload =
+        pool_.allocate(p.write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND, address_, p.bytes);
     address_ += p.bytes;
     auto& extension = *payload.get_extension<MemoryExtension>();
     extension.tile = p.tile;

@@ -61,38 +61,42 @@ void EventQueue::drain() {
   }
   draining_ = false;
   wake_time_ = kNever;
-  if (!queue_.empty()) {
-    wake_time_ = queue_.top().time;
+  if (const RadixQueue::Entry* next = queue_.front()) {
+    wake_time_ = next->time;
     wake_.notify(sc_core::sc_time::from_value(wake_time_ - now_));
   }
 }
 
 void EventQueue::drain_now() {
-  while (!queue_.empty() && queue_.top().time == now_) {
-    const Event first{queue_.pop().key};
+  const RadixQueue::Entry* next = queue_.front();
+  while (next != nullptr && next->time == now_) {
+    const Event first{next->key};
+    queue_.drop();
     ++events_;
     const std::uint64_t same = first.key >> Event::kTileShift;
     const Event* events = &first;
     std::size_t count = 1;
-    if (!queue_.empty() && queue_.top().time == now_ &&
-        queue_.top().key >> Event::kTileShift == same) {
+    next = queue_.front();
+    if (next != nullptr && next->time == now_ && next->key >> Event::kTileShift == same) {
       group_.assign(1, first);
       do {
-        group_.push_back({queue_.pop().key});
-      } while (!queue_.empty() && queue_.top().time == now_ &&
-               queue_.top().key >> Event::kTileShift == same);
+        group_.push_back({next->key});
+        queue_.drop();
+        next = queue_.front();
+      } while (next != nullptr && next->time == now_ && next->key >> Event::kTileShift == same);
       count = group_.size();
       events_ += count - 1;
       events = group_.data();
     }
-    EventHandler* handler = handlers_[static_cast<std::size_t>(first.type())];
     if (first.type() == EventClass::agent) {
       for (std::size_t i = 0; i < count; ++i) {
         agents_[events[i].slot()]->handle(now_, EventClass::agent, first.tile(), events + i, 1);
       }
     } else {
-      handler->handle(now_, first.type(), first.tile(), events, count);
+      handlers_[static_cast<std::size_t>(first.type())]->handle(now_, first.type(), first.tile(),
+                                                                events, count);
     }
+    next = queue_.front();
   }
 }
 

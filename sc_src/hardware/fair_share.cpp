@@ -20,11 +20,9 @@ void FairShare::push_head(std::uint32_t flow, double finish) {
   std::push_heap(heads_.begin(), heads_.end());
 }
 
-void FairShare::add(Picoseconds now, std::uint32_t flow, std::uint64_t bytes,
-                    std::uint32_t token) {
+void FairShare::add(Picoseconds now, std::uint32_t flow, std::uint64_t bytes, std::uint32_t token) {
   advance(now);
-  const auto [known, added] =
-      flow_of_.try_emplace(flow, static_cast<std::uint32_t>(flows_.size()));
+  const auto [known, added] = flow_of_.try_emplace(flow, static_cast<std::uint32_t>(flows_.size()));
   if (added) flows_.emplace_back();
   Flow& f = flows_[known->second];
 

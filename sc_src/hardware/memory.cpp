@@ -21,8 +21,8 @@ tlm::tlm_generic_payload& PayloadPool::allocate(tlm::tlm_command command, std::u
   }
   tlm::tlm_generic_payload& payload = *free_.back();
   free_.pop_back();
-  const auto length = static_cast<unsigned>(
-      std::min<std::uint64_t>(bytes, std::numeric_limits<unsigned>::max()));
+  const auto length =
+      static_cast<unsigned>(std::min<std::uint64_t>(bytes, std::numeric_limits<unsigned>::max()));
   payload.set_command(command);
   payload.set_address(address);
   payload.set_data_ptr(nullptr);

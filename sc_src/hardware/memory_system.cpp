@@ -34,8 +34,7 @@ void MemorySystem::start(Picoseconds now, std::uint32_t tile, bool write, std::u
   const std::vector<DramId>& drams = assigned_[static_cast<TileId>(tile)];
   const std::uint64_t count = drams.size();
   const std::uint32_t transfer = transfers_.allocate();
-  transfers_.all[transfer] = {tile, token,
-                              static_cast<std::uint32_t>(std::min(count, bytes))};
+  transfers_.all[transfer] = {tile, token, static_cast<std::uint32_t>(std::min(count, bytes))};
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t share = bytes / count + (i < bytes % count ? 1 : 0);
     if (share == 0) break;
@@ -112,8 +111,8 @@ void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
   }
   // The data has been streaming out since its first byte moved, at the pace of the slowest link of
   // its way: only then is the tail of the packet where the controller has just put it.
-  const auto serial = static_cast<Picoseconds>(
-      std::llround(static_cast<double>(p.bytes) * path.ps_per_byte));
+  const auto serial =
+      static_cast<Picoseconds>(std::llround(static_cast<double>(p.bytes) * path.ps_per_byte));
   const Picoseconds lead = std::min(serial, now - p.first_byte);
   Packet& packet = network_.allocate();
   packet.bytes = p.bytes;
@@ -168,8 +167,8 @@ std::string MemorySystem::release(std::uint32_t tile, std::uint64_t bytes) {
   const std::vector<DramId>& drams = assigned_[static_cast<TileId>(tile)];
   const std::uint64_t count = drams.size();
   for (std::uint64_t i = 0; i < count; ++i) {
-    used_[index(drams[i])] -= std::min(used_[index(drams[i])],
-                                       bytes / count + (i < bytes % count ? 1 : 0));
+    used_[index(drams[i])] -=
+        std::min(used_[index(drams[i])], bytes / count + (i < bytes % count ? 1 : 0));
   }
   tile_used_[tile] -= bytes;
   return {};

@@ -60,8 +60,8 @@ Path Network::path(std::uint32_t from, std::uint32_t to) const {
   const Place a = places_[from], b = places_[to];
   const int hops = std::abs(a.x - b.x) + std::abs(a.y - b.y);
   const int die_width = static_cast<int>(die_width_), die_height = static_cast<int>(die_height_);
-  const int die = std::abs(a.x / die_width - b.x / die_width) +
-                  std::abs(a.y / die_height - b.y / die_height);
+  const int die =
+      std::abs(a.x / die_width - b.x / die_width) + std::abs(a.y / die_height - b.y / die_height);
   const LinkTiming& on_die = timing_[0];
   const LinkTiming& off_die = timing_[1];
   Path path;
@@ -97,8 +97,7 @@ void Network::forward(std::uint32_t tile, Packet& p, Picoseconds now) {
 
   const double serial = static_cast<double>(p.bytes) * timing.ps_per_byte;
   const auto whole = static_cast<Picoseconds>(serial);
-  const auto part =
-      static_cast<std::uint32_t>((serial - static_cast<double>(whole)) * kOne + 0.5);
+  const auto part = static_cast<std::uint32_t>((serial - static_cast<double>(whole)) * kOne + 0.5);
 
   const Picoseconds head = now - p.lead;
   Picoseconds start = head;
@@ -120,18 +119,25 @@ void Network::forward(std::uint32_t tile, Packet& p, Picoseconds now) {
   p.tail = std::max(p.tail, end + ((sum & kMask) >> 23)) + timing.latency;
   p.port = static_cast<std::uint8_t>(d) ^ 1u;
   switch (d) {
-    case Direction::east: --p.dx; break;
-    case Direction::west: ++p.dx; break;
-    case Direction::south: --p.dy; break;
-    case Direction::north: ++p.dy; break;
+    case Direction::east:
+      --p.dx;
+      break;
+    case Direction::west:
+      ++p.dx;
+      break;
+    case Direction::south:
+      --p.dy;
+      break;
+    case Direction::north:
+      ++p.dy;
+      break;
   }
   LinkPhase phase = LinkPhase::head;
   sc_core::sc_time delay = sc_core::sc_time::from_value(leave + timing.latency - now);
   link.out->nb_transport_fw(p, phase, delay);
 }
 
-tlm::tlm_sync_enum Network::Input::nb_transport_fw(Packet& p, LinkPhase&,
-                                                   sc_core::sc_time& delay) {
+tlm::tlm_sync_enum Network::Input::nb_transport_fw(Packet& p, LinkPhase&, sc_core::sc_time& delay) {
   const Picoseconds head = queue->now() + delay.value();
   if (p.dx != 0 || p.dy != 0) {
     queue->push(head, EventClass::arrival, tile, p.port, p.slot);
@@ -155,7 +161,7 @@ void Network::handle(Picoseconds now, EventClass, std::uint32_t tile, const Even
   turns_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     turns_[i] = {(events[i].port() - last_port_[tile] - 1u) % kDirections,
-                &pool_[static_cast<std::uint32_t>(events[i].slot())]};
+                 &pool_[static_cast<std::uint32_t>(events[i].slot())]};
   }
   std::sort(turns_.begin(), turns_.end(), [](const Turn& a, const Turn& b) {
     return a.rank != b.rank ? a.rank < b.rank : a.packet->sequence < b.packet->sequence;

@@ -22,10 +22,9 @@ struct Platform::Parts {
         memory(machine, queue, network),
         sequencer(machine, program, queue, network, memory),
         costs(machine, program),
-        driver("driver",
-               WorkloadDriverConfig{program, queue, static_cast<std::uint32_t>(machine.width()),
-                                    static_cast<std::uint32_t>(machine.height()),
-                                    options.progress}) {}
+        driver("driver", WorkloadDriverConfig{
+                             program, queue, static_cast<std::uint32_t>(machine.width()),
+                             static_cast<std::uint32_t>(machine.height()), options.progress}) {}
 
   EventQueue queue;
   Network network;

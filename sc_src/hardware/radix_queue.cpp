@@ -46,9 +46,9 @@ void RadixQueue::refill() {
   std::sort(bottom_.begin(), bottom_.end(), Before());
 }
 
-// Too many entries up to the reference for sorted insertion: bring the reference forward and send the
-// later ones back to the buckets, or, when they all have the same time, use the heap. While the heap is
-// in use the reference must stay: the heap's entries may not be later than it.
+// Too many entries up to the reference for sorted insertion: bring the reference forward and send
+// the later ones back to the buckets, or, when they all have the same time, use the heap. While the
+// heap is in use the reference must stay: the heap's entries may not be later than it.
 void RadixQueue::crowded(const Entry& e) {
   const std::uint64_t pivot = bottom_[head_ + kSplitAbove / 2].time;
   if (!early_.empty() || bottom_.back().time == pivot) {
@@ -65,7 +65,7 @@ void RadixQueue::crowded(const Entry& e) {
   push(e);
 }
 
-void RadixQueue::pop_early() {
+void RadixQueue::drop_early() {
   std::pop_heap(early_.begin(), early_.end(), After());
   early_.pop_back();
 }

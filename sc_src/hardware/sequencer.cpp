@@ -9,6 +9,24 @@ namespace tilewright {
 namespace {
 constexpr unsigned bit(Engine e) { return 1u << static_cast<unsigned>(e); }
 constexpr unsigned kRecv = static_cast<unsigned>(Engine::net_recv);
+
+// Share::bytes() with one division, and none for what is not divided.
+std::uint64_t share_bytes(const Share& share, std::uint32_t rank) {
+  if (share.parts == 1) return share.total;
+  std::uint64_t part = std::uint64_t{rank} + share.offset;
+  if (part >= share.parts) part -= share.parts;
+  if (part >= share.parts) part %= share.parts;
+  if (share.total >> 32 == 0) {
+    const auto total = static_cast<std::uint32_t>(share.total);
+    const std::uint32_t whole = total / share.parts;
+    return whole + (part < total - whole * share.parts ? 1 : 0);
+  }
+  const std::uint64_t whole = share.total / share.parts;
+  return whole + (part < share.total - whole * share.parts ? 1 : 0);
+}
+bool is_empty(const Share& share, std::uint32_t rank) {
+  return share.total < share.parts && share_bytes(share, rank) == 0;
+}
 }  // namespace
 
 Sequencer::Sequencer(const MachineConfig& machine, const Program& program, EventQueue& queue,
@@ -81,8 +99,8 @@ void Sequencer::check(const MachineConfig& machine) const {
     for (const TileId t : g.tiles) {
       if (index(t) >= network_.tiles()) {
         throw InputError(g.name + ": tile " + std::to_string(index(t)) +
-                         " is not on the machine, which has " +
-                         std::to_string(network_.tiles()) + " tiles");
+                         " is not on the machine, which has " + std::to_string(network_.tiles()) +
+                         " tiles");
       }
       if (spare[index(t)]) {
         throw InputError(g.name + ": " + name_tile(index(t)) + " is a spare tile");
@@ -231,8 +249,7 @@ void Sequencer::memory_done(Picoseconds now, std::uint32_t tile, std::uint32_t t
   judge(c);
 }
 
-tlm::tlm_sync_enum Sequencer::ComputeReturn::nb_transport_bw(ComputeRequest& request,
-                                                             ComputePhase&,
+tlm::tlm_sync_enum Sequencer::ComputeReturn::nb_transport_bw(ComputeRequest& request, ComputePhase&,
                                                              sc_core::sc_time& delay) {
   Sequencer& s = *sequencer;
   const Picoseconds now = s.queue_.now(), at = now + delay.value();
@@ -301,6 +318,7 @@ void Sequencer::advance(Picoseconds now, std::uint32_t tile, Core& c, unsigned e
     for (const std::uint32_t dependence : ins.after) {
       if (dependence != kNone && !is_done(c, slot, dependence)) {
         c.blocked[engine] = (slot << kSlotShift) | dependence;
+        c.waiting |= static_cast<std::uint8_t>(1u << engine);
         return;
       }
     }
@@ -308,24 +326,25 @@ void Sequencer::advance(Picoseconds now, std::uint32_t tile, Core& c, unsigned e
       c.started = true;
       c.first_start = now;
     }
-    const std::uint64_t bytes = ins.op == Opcode::compute ? 0 : ins.share.bytes(c.rank);
     bool complete_now = true;
     switch (ins.op) {
       case Opcode::compute:
         complete_now = compute(now, tile, c, ins, key);
         break;
       case Opcode::load:
-      case Opcode::store:
+      case Opcode::store: {
+        const std::uint64_t bytes = share_bytes(ins.share, c.rank);
         if (bytes == 0) break;
         memory_.start(now, tile, ins.op == Opcode::store, bytes, key);
         bytes_by_cause_[static_cast<std::size_t>(ins.cause)] += bytes;
         complete_now = false;
         break;
+      }
       case Opcode::send:
-        if (bytes > 0) send(now, tile, c, ins, bytes);
+        if (!is_empty(ins.share, c.rank)) send(now, tile, c, ins);
         break;
       case Opcode::recv:
-        if (bytes > 0 && !receive(tile, c, *segment, ins, bytes)) {
+        if (!is_empty(ins.share, c.rank) && !receive(tile, c, *segment, ins)) {
           c.channel = ins.channel;
           c.blocked[engine] = kMessage;
           return;
@@ -333,7 +352,7 @@ void Sequencer::advance(Picoseconds now, std::uint32_t tile, Core& c, unsigned e
         break;
       case Opcode::allocate:
       case Opcode::release:
-        allocate(tile, c, *segment, ins, bytes);
+        allocate(tile, c, *segment, ins);
         break;
     }
     ++c.position[engine];
@@ -346,11 +365,12 @@ void Sequencer::complete(Picoseconds now, std::uint32_t tile, Core& c, std::uint
   c.done[slot * c.words + index / 64] |= std::uint64_t{1} << (index % 64);
   c.finish = now;
   const std::uint32_t key = (slot << kSlotShift) | index;
-  unsigned wake = 0;
-  for (unsigned e = 0; e < kEngines; ++e) {
-    wake |= static_cast<unsigned>(c.blocked[e] == key) << e;
+  for (unsigned waiting = c.waiting; waiting != 0; waiting &= waiting - 1) {
+    const auto e = static_cast<unsigned>(__builtin_ctz(waiting));
+    if (c.blocked[e] != key) continue;
+    c.ready |= static_cast<std::uint8_t>(1u << e);
+    c.waiting &= static_cast<std::uint8_t>(~(1u << e));
   }
-  c.ready |= static_cast<std::uint8_t>(wake);
   if (--c.remaining[slot] == 0) retire(tile, c);
 }
 
@@ -380,8 +400,8 @@ bool Sequencer::compute(Picoseconds now, std::uint32_t tile, Core& c, const Inst
     if (ins.phase == Phase::recompute) stats.recomputed_flop += flop;
   }
   const auto mask = static_cast<std::uint8_t>(1u << engine);
-  c.recompute = static_cast<std::uint8_t>(
-      ins.phase == Phase::recompute ? c.recompute | mask : c.recompute & ~mask);
+  c.recompute = static_cast<std::uint8_t>(ins.phase == Phase::recompute ? c.recompute | mask
+                                                                        : c.recompute & ~mask);
   c.running[engine] = key;
   c.started_at[engine] = now;
   c.stall_from[engine] = kNever;
@@ -404,8 +424,8 @@ bool Sequencer::compute(Picoseconds now, std::uint32_t tile, Core& c, const Inst
 
 // --- Messages -----------------------------------------------------------------------------------
 
-void Sequencer::send(Picoseconds now, std::uint32_t tile, Core& c, const Instruction& ins,
-                     std::uint64_t bytes) {
+void Sequencer::send(Picoseconds now, std::uint32_t tile, Core& c, const Instruction& ins) {
+  const std::uint64_t bytes = share_bytes(ins.share, c.rank);
   Packet& p = network_.allocate();
   p.bytes = bytes;
   p.source = tile;
@@ -432,7 +452,7 @@ void Sequencer::append(Mailbox& box, Packet& p) {
 }
 
 bool Sequencer::receive(std::uint32_t tile, Core& c, const Segment& segment,
-                        const Instruction& ins, std::uint64_t bytes) {
+                        const Instruction& ins) {
   Packet* packet = incoming_;
   if (packet != nullptr) {
     incoming_ = nullptr;
@@ -445,6 +465,7 @@ bool Sequencer::receive(std::uint32_t tile, Core& c, const Segment& segment,
     if (box.head == kNil) box.tail = kNil;
   }
   Packet& p = *packet;
+  const std::uint64_t bytes = share_bytes(ins.share, c.rank);
   const std::uint32_t peer = index(c.group->peers[ins.operand][c.rank]);
   if (p.source != peer || p.bytes != bytes) {
     const auto text = [this](std::uint64_t n) {
@@ -464,7 +485,8 @@ bool Sequencer::receive(std::uint32_t tile, Core& c, const Segment& segment,
 // --- Allocation ---------------------------------------------------------------------------------
 
 void Sequencer::allocate(std::uint32_t tile, const Core& c, const Segment& segment,
-                         const Instruction& ins, std::uint64_t bytes) {
+                         const Instruction& ins) {
+  const std::uint64_t bytes = share_bytes(ins.share, c.rank);
   const bool take = ins.op == Opcode::allocate;
   SramBank& sram = *wires_[tile].sram;
   std::string error;

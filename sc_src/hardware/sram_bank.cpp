@@ -12,6 +12,7 @@ SramBank::SramBank(const sc_core::sc_module_name& name, const SramConfig& config
       in("in"),
       capacity_(config.capacity.value()),
       ps_per_byte_(1e12 / config.bandwidth.value()) {
+  if (!(config.bandwidth.value() > 0)) throw InputError("sram.bandwidth must be above zero");
   in.bind(*this);
 }
 

@@ -20,8 +20,6 @@ Tile::Tile(const sc_core::sc_module_name& name, const TileConfig& config)
   }
 }
 
-void Tile::end_of_elaboration() {
-  sequencer_.wire(tile_, calls_in.get_base_port()[0], compute_out[0]);
-}
+void Tile::end_of_elaboration() { sequencer_.wire(tile_, calls_in[0], compute_out[0]); }
 
 }  // namespace tilewright

@@ -1,6 +1,7 @@
 // The report for people: at most 100 columns, no colour.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -35,7 +36,7 @@ const char* explanation(TileState s) {
     case TileState::tensor_wait:
       return "waiting for tensor-parallel collectives";
     case TileState::data_wait:
-      return "waiting for the gradient all-reduce";
+      return "waiting for gradients of other ranks (all-reduce, tied weights)";
     case TileState::pipeline_wait:
       return "stage-to-stage messages on their way";
     case TileState::bubble:
@@ -137,7 +138,7 @@ void breakdown(Out out, const Result& r) {
     fmt::format_to(out, "  {:<14}{:>12}{:>9}", to_string(static_cast<TileState>(i)),
                    to_string(time), percent(share));
     if (share >= 0.0005) {  // whatever prints as 0.1 % or more shows a mark
-      const auto marks = static_cast<std::size_t>(share * kBarColumns + 0.5);
+      const auto marks = static_cast<std::size_t>(std::lround(share * kBarColumns));
       fmt::format_to(out, "  {}", std::string(std::max<std::size_t>(marks, 1), '#'));
     }
     fmt::format_to(out, "\n");
@@ -184,12 +185,19 @@ void bounds(Out out, const Result& r) {
   fmt::format_to(out, "{}\n", wrapped(verdict, 2, 2));
 }
 
+/// What a stage does or waits for because of its own operators: what its neighbours must wait for.
+/// Gradient synchronisation comes after the pipeline and paces nothing.
+constexpr std::array<TileState, 6> kOwnWork{TileState::matrix,        TileState::vector,
+                                            TileState::recomputation, TileState::sram_stall,
+                                            TileState::dram_wait,     TileState::tensor_wait};
+
 /// In words, when one stage holds the others up: which, and by what. "" when the stages are even.
 std::string pacing_stage(const Result& r) {
   if (r.stages.size() < 2) return "";
-  const auto occupied = [&r](const StageResult& s) {
-    return r.iteration_time - s.time[static_cast<std::size_t>(TileState::bubble)] -
-           s.time[static_cast<std::size_t>(TileState::idle)];
+  const auto occupied = [](const StageResult& s) {
+    Seconds sum{0};
+    for (TileState state : kOwnWork) sum += s.time[static_cast<std::size_t>(state)];
+    return sum;
   };
   const StageResult* slowest = &r.stages.front();
   Seconds total{0};
@@ -203,12 +211,11 @@ std::string pacing_stage(const Result& r) {
   // The category in which it differs most from the mean of the others.
   TileState reason = TileState::matrix;
   Seconds most{0};
-  for (int i = 0; i < kTileStates; ++i) {
-    const auto state = static_cast<TileState>(i);
-    if (state == TileState::bubble || state == TileState::idle) continue;
+  for (const TileState state : kOwnWork) {
+    const auto i = static_cast<std::size_t>(state);
     Seconds sum{0};
-    for (const StageResult& s : r.stages) sum += s.time[static_cast<std::size_t>(i)];
-    const Seconds own = slowest->time[static_cast<std::size_t>(i)];
+    for (const StageResult& s : r.stages) sum += s.time[i];
+    const Seconds own = slowest->time[i];
     const Seconds excess = own - (sum - own) / others;
     if (excess > most) {
       most = excess;
@@ -216,9 +223,8 @@ std::string pacing_stage(const Result& r) {
     }
   }
   return fmt::format(
-      "Stage {} paces the pipeline: it works or waits for {} of the iteration, the other stages "
-      "for "
-      "{} on average. Most of the difference ({}) is {}.",
+      "Stage {} paces the pipeline: its own operators take {} of the iteration, those of the other "
+      "stages {} on average. Most of the difference ({}) is {}.",
       slowest->stage, percent(ratio(occupied(*slowest), r.iteration_time)),
       percent(ratio(mean, r.iteration_time)), to_string(most), explanation(reason));
 }
@@ -237,21 +243,22 @@ void stages(Out out, const Result& r) {
   if (r.stages.empty()) return;
   fmt::format_to(out,
                  "Stages (E embedding, H head; times are means over the stage's tiles, "
-                 "memory is of its fullest tile)\n");
-  fmt::format_to(out, "  {:>5} {:>12} {:>6} {:>9} {:>8} {:>8} {:>8} {:>12} {:>12} {:>9}\n", "stage",
-                 "layers", "tiles", "params", "busy", "waits", "bubble", "SRAM peak", "DRAM peak",
-                 "in flight");
+                 "memory is its fullest tile's)\n");
+  fmt::format_to(out, "  {:>5} {:>10} {:>6} {:>8} {:>7} {:>7} {:>7} {:>7} {:>10} {:>10} {:>9}\n",
+                 "stage", "layers", "tiles", "params", "busy", "waits", "sync", "bubble",
+                 "SRAM peak", "DRAM peak", "in flight");
   for (const StageResult& s : r.stages) {
     Seconds waits{0};
     for (TileState w : {TileState::dram_wait, TileState::tensor_wait, TileState::data_wait,
                         TileState::pipeline_wait}) {
       waits += s.time[static_cast<std::size_t>(w)];
     }
+    const Seconds sync = s.time[static_cast<std::size_t>(TileState::data_wait)];
     const Seconds bubble = s.time[static_cast<std::size_t>(TileState::bubble)];
-    fmt::format_to(out, "  {:>5} {:>12} {:>6} {:>9} {:>8} {:>8} {:>8} {:>12} {:>12} {:>9}\n",
+    fmt::format_to(out, "  {:>5} {:>10} {:>6} {:>8} {:>7} {:>7} {:>7} {:>7} {:>10} {:>10} {:>9}\n",
                    s.stage, layer_range(s), s.tiles, engineering(static_cast<double>(s.parameters)),
                    percent(ratio(s.busy, r.iteration_time)),
-                   percent(ratio(waits, r.iteration_time)),
+                   percent(ratio(waits, r.iteration_time)), percent(ratio(sync, r.iteration_time)),
                    percent(ratio(bubble, r.iteration_time)), to_string(s.peak_sram),
                    to_string(s.peak_dram), s.micro_batches_in_flight);
   }

@@ -1,10 +1,9 @@
 // bench_elaborate WIDTH HEIGHT: CPU time and memory of construction, binding and the first delta.
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 
 #include <support/script.h>
+#include <unistd.h>
 
 #include "usage.h"
 
@@ -24,9 +23,9 @@ int sc_main(int argc, char** argv) {
   const double built = bench::cpu_seconds();
   platform.run();
   const double started = bench::cpu_seconds();
-  std::printf("tiles %d  construct+bind %.3f s  first delta %.3f s  total %.3f s CPU  peak %.0f MB\n",
-              width * height, built - before, started - built, started - before,
-              bench::peak_megabytes());
+  std::printf(
+      "tiles %d  construct+bind %.3f s  first delta %.3f s  total %.3f s CPU  peak %.0f MB\n",
+      width * height, built - before, started - built, started - before, bench::peak_megabytes());
   std::fflush(stdout);
   _exit(0);
 }

@@ -3,8 +3,6 @@
 //
 // ring: groups of 16 tiles, each an all-reduce ring. uniform: random permutations, paced by vector
 // operators to about a third of the bisection's capacity.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +10,7 @@
 #include <string>
 
 #include <support/script.h>
+#include <unistd.h>
 
 #include "usage.h"
 
@@ -22,9 +21,8 @@ namespace {
 test::Script ring(const MachineConfig& m, std::size_t calls) {
   test::Script s;
   const std::uint16_t channel = s.channel("ring");
-  const auto segment = s.segment("all-reduce", [&](test::Code& c) {
-    test::ring_all_reduce(c, channel, 16, 262144);
-  });
+  const auto segment = s.segment(
+      "all-reduce", [&](test::Code& c) { test::ring_all_reduce(c, channel, 16, 262144); });
   // Groups are 8×2 or 2×8 blocks where they fit, walked round; what is left over stays idle.
   const int w = m.width() >= 8 ? 8 : 2, h = 16 / w;
   for (int y0 = 0; y0 + h <= m.height(); y0 += h) {
@@ -95,12 +93,13 @@ int sc_main(int argc, char** argv) {
   const double seconds = bench::cpu_seconds() - built;
   const RunStatistics& r = platform.statistics();
   const auto hops = static_cast<double>(r.message_hops);
-  std::printf("%s %dx%d  elaborate %.3f s  run %.3f s CPU  hops %.3g  events %.3g  messages %.3g  "
-              "%.2f M hops/s  %.2f M events/s  %.0f MB  end %.6g s\n",
-              kind.c_str(), width, height, built - before, seconds, hops,
-              static_cast<double>(r.events), static_cast<double>(r.messages), hops / seconds * 1e-6,
-              static_cast<double>(r.events) / seconds * 1e-6, bench::peak_megabytes(),
-              to_seconds(r.end).value());
+  std::printf(
+      "%s %dx%d  elaborate %.3f s  run %.3f s CPU  hops %.3g  events %.3g  messages %.3g  "
+      "%.2f M hops/s  %.2f M events/s  %.0f MB  end %.6g s\n",
+      kind.c_str(), width, height, built - before, seconds, hops, static_cast<double>(r.events),
+      static_cast<double>(r.messages), hops / seconds * 1e-6,
+      static_cast<double>(r.events) / seconds * 1e-6, bench::peak_megabytes(),
+      to_seconds(r.end).value());
   std::fflush(stdout);
   _exit(0);
 }

@@ -1,10 +1,9 @@
 // Push and pop with a steady number of entries pending, against std::priority_queue.
-#include <benchmark/benchmark.h>
-
 #include <queue>
 #include <random>
 #include <vector>
 
+#include <benchmark/benchmark.h>
 #include <systemc>
 
 #include <tilewright/hardware/radix_queue.h>

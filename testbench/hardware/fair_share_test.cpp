@@ -1,8 +1,8 @@
-#include <gtest/gtest.h>
-
 #include <map>
 #include <random>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include <tilewright/hardware/fair_share.h>
 

@@ -78,7 +78,11 @@ TEST(Memory, StoreOnTheSite) {
 }
 
 TEST(Memory, LoadsOfOneTileFollowEachOther) {
-  Script s = one([](Code& c) { for (int i = 0; i < 10; ++i) c.load(10000); }, tile(1));
+  Script s = one(
+      [](Code& c) {
+        for (int i = 0; i < 10; ++i) c.load(10000);
+      },
+      tile(1));
   EXPECT_EQ(s.run(machine(2, 1, {{0, 0}})).end, 2000u + 100000u + 10 * 20000u + 2000u);
 }
 
@@ -109,8 +113,9 @@ TEST(Memory, TwoTilesShareAControllerFairly) {
 // A tile with many requests queued does not delay one with a single request by more than its share.
 TEST(Memory, OneRequestIsNotHeldUpByManyOfAnotherTile) {
   Script s;
-  const auto many =
-      s.segment("many", [](Code& c) { for (int i = 0; i < 20; ++i) c.load(10000); });
+  const auto many = s.segment("many", [](Code& c) {
+    for (int i = 0; i < 20; ++i) c.load(10000);
+  });
   const auto single = s.segment("single", [](Code& c) { c.load(10000); });
   s.group("A", {tile(0)}, many);
   s.group("B", {tile(2)}, single);
@@ -143,8 +148,7 @@ TEST_P(Overlap, IsTheLargerOfLoadAndCompute) {
   const auto segment = s.segment("blocks", [&](Code& c) {
     std::vector<std::uint32_t> computed;
     for (std::uint32_t i = 0; i < n; ++i) {
-      const auto loaded =
-          c.load(10000, i < 2 ? Code::After{} : Code::After{computed[i - 2]});
+      const auto loaded = c.load(10000, i < 2 ? Code::After{} : Code::After{computed[i - 2]});
       computed.push_back(c.compute(Engine::matrix, shape, 1, {loaded}));
     }
   });
@@ -196,17 +200,17 @@ std::string error_of(Script& s, const MachineConfig& m) {
 }
 
 TEST(Memory, SramOverCapacityIsAnError) {
-  Script s = one(
-      [](Code& c) { c.memory(Opcode::allocate, Engine::dma_in, 2 << 20, Space::sram); }, tile(1));
+  Script s = one([](Code& c) { c.memory(Opcode::allocate, Engine::dma_in, 2 << 20, Space::sram); },
+                 tile(1));
   const std::string error = error_of(s, machine(2, 1, {{0, 0}}));
   EXPECT_NE(error.find("tile (1,0) of A"), std::string::npos) << error;
   EXPECT_NE(error.find("2.000 MiB"), std::string::npos) << error;
 }
 
 TEST(Memory, DramOverCapacityIsAnError) {
-  Script s = one(
-      [](Code& c) { c.memory(Opcode::allocate, Engine::dma_in, 2000000000, Space::dram); },
-      tile(1));
+  Script s =
+      one([](Code& c) { c.memory(Opcode::allocate, Engine::dma_in, 2000000000, Space::dram); },
+          tile(1));
   const std::string error = error_of(s, machine(2, 1, {{0, 0}}));
   EXPECT_NE(error.find("DRAM controller 0"), std::string::npos) << error;
 }

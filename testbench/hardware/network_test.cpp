@@ -22,7 +22,8 @@ TEST(Network, TwoHopsRoundACorner) {
   EXPECT_EQ(r.message_hops, 2u);
   // x first: by tile 1
   for (const LinkStatistics& l : r.links) {
-    const bool used = (l.from == tile(0) && l.to == tile(1)) || (l.from == tile(1) && l.to == tile(3));
+    const bool used =
+        (l.from == tile(0) && l.to == tile(1)) || (l.from == tile(1) && l.to == tile(3));
     EXPECT_EQ(l.bytes, used ? 1000u : 0u);
     EXPECT_EQ(l.busy, used ? 1000u : 0u);
   }
@@ -53,8 +54,8 @@ TEST(Network, DieBoundaryInY) {
   const RunStatistics& r = s.run(m);
   EXPECT_EQ(r.end, 2u * 2000 + 10000 + 4000);
   for (const LinkStatistics& l : r.links) {
-    const bool crosses = (index(l.from) == 1 && index(l.to) == 2) ||
-                         (index(l.from) == 2 && index(l.to) == 1);
+    const bool crosses =
+        (index(l.from) == 1 && index(l.to) == 2) || (index(l.from) == 2 && index(l.to) == 1);
     EXPECT_EQ(l.kind, crosses ? LinkKind::die : LinkKind::tile);
   }
 }
@@ -152,7 +153,8 @@ TEST_P(Ring, AllReduceMatchesTheClosedForm) {
   std::vector<TileId> tiles;
   for (int x = 0; x < width; ++x) tiles.push_back(tile(static_cast<std::uint32_t>(x)));
   if (height == 2) {
-    for (int x = width - 1; x >= 0; --x) tiles.push_back(tile(static_cast<std::uint32_t>(width + x)));
+    for (int x = width - 1; x >= 0; --x)
+      tiles.push_back(tile(static_cast<std::uint32_t>(width + x)));
   }
   Script s;
   const std::uint16_t w = s.channel("ring");

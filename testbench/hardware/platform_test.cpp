@@ -1,8 +1,8 @@
 // The answer does not depend on how the model was put together.
+#include <random>
+
 #include <gtest/gtest.h>
 #include <support/script.h>
-
-#include <random>
 
 namespace tilewright::test {
 namespace {

@@ -1,8 +1,8 @@
-#include <gtest/gtest.h>
-
 #include <queue>
 #include <random>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include <tilewright/hardware/radix_queue.h>
 
@@ -34,7 +34,7 @@ void compare(std::uint64_t seed, std::size_t pending, std::uint64_t spread, std:
       continue;
     }
     if (random() % 8 == 0) {
-      const std::uint64_t front = queue.top().time;
+      const std::uint64_t front = queue.front()->time;
       push(now + (front - now) / 2);
       push(now);
     }
@@ -56,8 +56,8 @@ void compare(std::uint64_t seed, std::size_t pending, std::uint64_t spread, std:
 TEST(RadixQueue, AgreesWithAPriorityQueue) {
   std::uint64_t seed = 1;
   for (const std::size_t pending : {1, 10, 300, 5000}) {
-    for (const std::uint64_t spread : {std::uint64_t{1}, std::uint64_t{100}, std::uint64_t{100000},
-                                       std::uint64_t{1} << 40}) {
+    for (const std::uint64_t spread :
+         {std::uint64_t{1}, std::uint64_t{100}, std::uint64_t{100000}, std::uint64_t{1} << 40}) {
       for (const std::uint64_t grain : {1, 64}) compare(seed++, pending, spread, grain);
     }
   }

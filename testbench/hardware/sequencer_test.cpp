@@ -241,9 +241,9 @@ TEST(Attribution, SumsToTheRunExactly) {
   s.group("B", b, two, 9).peers = peers(b, a);
   const RunStatistics& r = s.run(machine);
   expect_sums(r);
-  for (const TileState state_of : {TileState::matrix, TileState::vector, TileState::sram_stall,
-                                   TileState::recomputation, TileState::dram_wait,
-                                   TileState::tensor_wait}) {
+  for (const TileState state_of :
+       {TileState::matrix, TileState::vector, TileState::sram_stall, TileState::recomputation,
+        TileState::dram_wait, TileState::tensor_wait}) {
     EXPECT_GT(state(r, tile(9), state_of), 0u) << to_string(state_of);
   }
   std::uint64_t sent = 0, received = 0;
@@ -287,7 +287,8 @@ TEST(Errors, DeadlockShowsTheCircle) {
 TEST(Errors, SizeMismatchNamesBothEnds) {
   Script s = one_message(tile(0), tile(1), 100, 90);
   const std::string error = error_of<InputError>(s, mesh(2, 1));
-  for (const char* part : {"tile (1,0) of B", "90 bytes", "tile (0,0) of A", "100 bytes", "'wire'"}) {
+  for (const char* part :
+       {"tile (1,0) of B", "90 bytes", "tile (0,0) of A", "100 bytes", "'wire'"}) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
   }
 }

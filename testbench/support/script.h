@@ -1,10 +1,6 @@
 // Hand-written machines and programs for the hardware tests, and runs in processes of their own.
 #pragma once
 
-#include <unistd.h>
-
-#include <sys/wait.h>
-
 #include <functional>
 #include <initializer_list>
 #include <sstream>
@@ -12,13 +8,16 @@
 #include <utility>
 #include <vector>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <tilewright/base/error.h>
 #include <tilewright/hardware/platform.h>
 
 namespace tilewright::test {
 
-// Round numbers: links move 1 byte per ps with 2 ns per hop (die links a quarter of that with 10 ns),
-// engines do 1 FLOP and 1 element per ps, the DRAM moves 1 byte per 2 ps after 100 ns.
+// Round numbers: links move 1 byte per ps with 2 ns per hop (die links a quarter of that with 10
+// ns), engines do 1 FLOP and 1 element per ps, the DRAM moves 1 byte per 2 ps after 100 ns.
 inline MachineConfig mesh(int width, int height) {
   MachineConfig m;
   m.name = "test";
@@ -96,8 +95,8 @@ class Code {
   Segment& segment_;
 };
 
-/// A program written by hand. It is not sealed, since the tests also need wrong ones; streams() does
-/// the part of sealing that the hardware needs.
+/// A program written by hand. It is not sealed, since the tests also need wrong ones; streams()
+/// does the part of sealing that the hardware needs.
 class Script {
  public:
   Program program;

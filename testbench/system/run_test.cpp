@@ -166,21 +166,28 @@ TEST(Run, AHuggingFaceModelRuns) {
   EXPECT_EQ(r["parameters"], 512'000 + 4 * (131'072 + 65'536 + 393'216 + 512) + 256);
 }
 
+/// Links and DRAM serve in arrival order, so a part that got faster can let messages overtake
+/// others they used to follow, and a job may lose a little to the new order (list scheduling's
+/// anomaly).
+constexpr double kOrderEffect = 0.01;
+
 /// More of one resource; the answer must not get worse.
 struct Upgrade {
   const char* name;
   std::vector<const char*> settings;
 };
 
+void PrintTo(const Upgrade& upgrade, std::ostream* out) { *out << upgrade.name; }
+
 class NeverSlower : public testing::TestWithParam<Upgrade> {};
 
 TEST_P(NeverSlower, WithMoreOfIt) {
   for (const char* recomputation : {"recomputation=none", "recomputation=full"}) {
-    Job job;
+    const Job job;
     double before = iteration(job, {"--set", recomputation});
     for (const char* setting : GetParam().settings) {
       const double now = iteration(job, {"--set", recomputation, "--set", setting});
-      EXPECT_LE(now, before * (1 + 1e-9)) << recomputation << ' ' << setting;
+      EXPECT_LE(now, before * (1 + kOrderEffect)) << recomputation << ' ' << setting;
       before = now;
     }
   }

@@ -10,6 +10,7 @@
 #include <tlm>
 
 #include <tilewright/hardware/protocol.h>
+#include <tilewright/hardware/sockets.h>
 #include <tilewright/machine/compute_model.h>
 
 namespace tilewright {
@@ -22,7 +23,7 @@ class ComputeCosts {
   struct Cost {
     double engine = -1;  ///< ps for the whole shape
     double sram = -1;    ///< ps for its operands and results through the SRAM; -1: not measured yet
-    double per_part = 0; ///< max of both / denominator
+    double per_part = 0;  ///< max of both / denominator
     double stall_per_part = 0;
   };
   Cost& operator[](std::uint32_t shape) { return costs_[shape]; }
@@ -47,8 +48,8 @@ class ComputeUnit : public sc_core::sc_module,
  public:
   ComputeUnit(const sc_core::sc_module_name& name, const ComputeUnitConfig& config);
 
-  tlm::tlm_target_socket<32, ComputeTypes> in;
-  tlm::tlm_initiator_socket<32> memory;
+  TargetSocket<ComputeTypes> in;
+  InitiatorSocket<> memory;
 
   tlm::tlm_sync_enum nb_transport_fw(ComputeRequest& request, ComputePhase& phase,
                                      sc_core::sc_time& delay) override;

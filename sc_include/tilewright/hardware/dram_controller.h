@@ -21,11 +21,11 @@ struct DramControllerConfig {
   EventQueue& queue;
 };
 
-/// Non-blocking, four phases: BEGIN_REQ is answered with END_REQ at once (any number of requests may
-/// be outstanding); BEGIN_RESP follows when the model has moved the last byte, and a response waits
-/// for the END_RESP of the one before it. The length may exceed 32 bits (MemoryExtension). Blocking
-/// transport returns the unloaded time and does not contend with other requests; no data is stored,
-/// transport_dbg returns 0. It can be replaced by any base-protocol target.
+/// Non-blocking, four phases: BEGIN_REQ is answered with END_REQ at once (any number of requests
+/// may be outstanding); BEGIN_RESP follows when the model has moved the last byte, and a response
+/// waits for the END_RESP of the one before it. The length may exceed 32 bits (MemoryExtension).
+/// Blocking transport returns the unloaded time and does not contend with other requests; no data
+/// is stored, transport_dbg returns 0. It can be replaced by any base-protocol target.
 class DramController : public sc_core::sc_module,
                        public tlm::tlm_fw_transport_if<>,
                        public EventHandler {
@@ -52,7 +52,7 @@ class DramController : public sc_core::sc_module,
 
   DramControllerConfig config_;
   std::unique_ptr<DramModel> model_;
-  Picoseconds scheduled_ = kNever;  // the earliest of our events that is pending
+  Picoseconds scheduled_ = kNever;                   // the earliest of our events that is pending
   std::vector<tlm::tlm_generic_payload*> payloads_;  // by token
   std::vector<std::uint32_t> free_;
   std::deque<tlm::tlm_generic_payload*> responses_;

@@ -18,17 +18,18 @@ namespace tilewright {
 
 constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
 
-/// What an event is. At equal times lower classes go first, which is part of the model: traffic that
-/// passes a router claims its links before whatever the tile there injects at the same instant.
+/// What an event is. At equal times lower classes go first, which is part of the model: traffic
+/// that passes a router claims its links before whatever the tile there injects at the same
+/// instant.
 enum class EventClass : std::uint8_t {
-  arrival,         ///< head of a packet at a router on its way
-  write_arrival,   ///< head of written data at a controller's site
-  delivery,        ///< tail of a packet at its destination tile
-  memory_done,     ///< the last part of a load or store is acknowledged to its tile
-  compute,         ///< a matrix or vector engine has finished
-  memory_request,  ///< a read request reaches a controller's port
-  memory_response, ///< a controller's response that was annotated with a delay
-  agent,           ///< internal event of a module attached by attach_agent()
+  arrival,          ///< head of a packet at a router on its way
+  write_arrival,    ///< head of written data at a controller's site
+  delivery,         ///< tail of a packet at its destination tile
+  memory_done,      ///< the last part of a load or store is acknowledged to its tile
+  compute,          ///< a matrix or vector engine has finished
+  memory_request,   ///< a read request reaches a controller's port
+  memory_response,  ///< a controller's response that was annotated with a delay
+  agent,            ///< internal event of a module attached by attach_agent()
 };
 constexpr std::size_t kEventClasses = 8;
 
@@ -54,8 +55,8 @@ class EventHandler {
                       std::size_t count) = 0;
 };
 
-/// Holds every pending event of the model in one RadixQueue and advances the kernel in step with it:
-/// one SC_METHOD is woken once per distinct time and handles all events of that time, so
+/// Holds every pending event of the model in one RadixQueue and advances the kernel in step with
+/// it: one SC_METHOD is woken once per distinct time and handles all events of that time, so
 /// sc_time_stamp() is right in every handler. Its wake-up is the model's only timed notification.
 ///
 /// The order at equal time is that of the key (class, tile, port, slot), never that of insertion.

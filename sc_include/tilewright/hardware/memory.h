@@ -12,14 +12,14 @@
 
 namespace tilewright {
 
-/// Attached once to every pooled payload and kept ("sticky"). A target that does not know it sees an
-/// ordinary payload without data whose length is limited to 2^32-1 bytes.
+/// Attached once to every pooled payload and kept ("sticky"). A target that does not know it sees
+/// an ordinary payload without data whose length is limited to 2^32-1 bytes.
 class MemoryExtension : public tlm::tlm_extension<MemoryExtension> {
  public:
-  std::uint64_t bytes = 0;        ///< true length; written by the initiator
-  std::uint32_t tile = 0;         ///< on whose behalf; bandwidth is shared fairly between tiles
-  std::uint32_t part = 0;         ///< the initiator's own number of the transaction
-  Picoseconds first_byte = 0;     ///< when service began; written by the target, else BEGIN_RESP
+  std::uint64_t bytes = 0;     ///< true length; written by the initiator
+  std::uint32_t tile = 0;      ///< on whose behalf; bandwidth is shared fairly between tiles
+  std::uint32_t part = 0;      ///< the initiator's own number of the transaction
+  Picoseconds first_byte = 0;  ///< when service began; written by the target, else BEGIN_RESP
 
   tlm::tlm_extension_base* clone() const override { return new MemoryExtension(*this); }
   void copy_from(const tlm::tlm_extension_base& other) override {
@@ -38,7 +38,8 @@ class PayloadPool : public tlm::tlm_mm_interface {
   PayloadPool& operator=(const PayloadPool&) = delete;
   ~PayloadPool() override;
 
-  /// A payload with one reference and every attribute set: no data pointer, no byte enables, no DMI.
+  /// A payload with one reference and every attribute set: no data pointer, no byte enables, no
+  /// DMI.
   tlm::tlm_generic_payload& allocate(tlm::tlm_command command, std::uint64_t address,
                                      std::uint64_t bytes);
   void free(tlm::tlm_generic_payload* payload) override;

@@ -1,4 +1,5 @@
-// How tiles reach DRAM: the ports at the controllers' sites, and the bookkeeping of loads and stores.
+// How tiles reach DRAM: the ports at the controllers' sites, and the bookkeeping of loads and
+// stores.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +60,7 @@ class DramPort : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> {
 
   DramPortConfig config_;
   PayloadPool pool_;
-  std::deque<std::uint32_t> waiting_;  // parts not yet requested
+  std::deque<std::uint32_t> waiting_;         // parts not yet requested
   tlm::tlm_generic_payload* open_ = nullptr;  // BEGIN_REQ sent, END_REQ not seen
   std::uint64_t address_ = 0;
 };
@@ -90,8 +91,8 @@ class MemorySystem : public EventHandler {
   /// A packet with data read by `part` has reached its tile.
   void part_done(Picoseconds now, std::uint32_t part);
 
-  /// Takes `bytes` for `tile`, in equal parts from its controllers. On failure nothing is taken, and
-  /// the text says what was asked and free; empty on success.
+  /// Takes `bytes` for `tile`, in equal parts from its controllers. On failure nothing is taken,
+  /// and the text says what was asked and free; empty on success.
   std::string allocate(std::uint32_t tile, std::uint64_t bytes);
   std::string release(std::uint32_t tile, std::uint64_t bytes);
   std::uint64_t tile_peak(std::uint32_t tile) const { return tile_peak_[tile]; }

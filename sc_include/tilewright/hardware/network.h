@@ -26,14 +26,14 @@ LinkTiming link_timing(const LinkConfig& link, const std::string& what);
 /// The zero-load properties of the route between two tiles.
 struct Path {
   int hops = 0;
-  Picoseconds latency = 0;   ///< sum over the hops
-  double ps_per_byte = 0;    ///< of the slowest link
+  Picoseconds latency = 0;  ///< sum over the hops
+  double ps_per_byte = 0;   ///< of the slowest link
 };
 
 /// Virtual cut-through network with unlimited buffers. A packet's head takes each link when it has
-/// arrived and the link is free, in order of arrival; it then holds the link for bytes/bandwidth and
-/// reaches the next router after the link's latency. The tail follows no earlier than the head's
-/// link allows, so an idle network delivers after Σ latency + bytes / (smallest bandwidth).
+/// arrived and the link is free, in order of arrival; it then holds the link for bytes/bandwidth
+/// and reaches the next router after the link's latency. The tail follows no earlier than the
+/// head's link allows, so an idle network delivers after Σ latency + bytes / (smallest bandwidth).
 ///
 ///  - Heads that reach one router at the same time are served round robin over its input ports.
 ///    Packets injected by the tile itself come after them (EventClass).
@@ -70,12 +70,12 @@ class Network : public EventHandler {
 
   /// Everything a hop needs to know about a link.
   struct Link {
-    Picoseconds busy = 0;       ///< when the last reservation ends, whole picoseconds
+    Picoseconds busy = 0;  ///< when the last reservation ends, whole picoseconds
     std::uint64_t bytes = 0;
     LinkInterface* out = nullptr;  ///< of the router's bound socket
     std::uint32_t messages = 0;
-    std::uint32_t fraction : 24;   ///< rest of `busy`
-    std::uint32_t kind : 8;        ///< LinkKind
+    std::uint32_t fraction : 24;  ///< rest of `busy`
+    std::uint32_t kind : 8;       ///< LinkKind
     Link() : fraction(0), kind(0) {}
   };
   static_assert(sizeof(Link) == 32, "two links per cache line");

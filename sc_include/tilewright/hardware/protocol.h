@@ -1,8 +1,9 @@
 // The transaction types of the model's own sockets: links, calls and compute requests.
 //
-// Each has a traits class of its own, so that a socket of one kind can be bound to no other and to no
-// base-protocol socket. All three are one-phase: the payload belongs to the callee for the duration
-// of nb_transport_fw (links: the packet is handed over), and there is no response phase on links.
+// Each has a traits class of its own, so that a socket of one kind can be bound to no other and to
+// no base-protocol socket. All three are one-phase: the payload belongs to the callee for the
+// duration of nb_transport_fw (links: the packet is handed over), and there is no response phase on
+// links.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +27,13 @@ enum class PacketKind : std::uint8_t {
 };
 
 /// A message on its way, in one cache line. It occupies a slot of the network's pool from injection
-/// until its receiver has taken it. All times are picoseconds; where the head is, is the time of the
-/// event that carries the packet, less `lead`.
+/// until its receiver has taken it. All times are picoseconds; where the head is, is the time of
+/// the event that carries the packet, less `lead`.
 struct alignas(64) Packet {
-  Picoseconds tail = 0;      ///< when the last byte reaches the current router
+  Picoseconds tail = 0;  ///< when the last byte reaches the current router
   Picoseconds injected = 0;
   std::uint64_t bytes = 0;
-  Picoseconds lead = 0;      ///< how far the head is ahead of the event (data read from DRAM)
+  Picoseconds lead = 0;  ///< how far the head is ahead of the event (data read from DRAM)
   std::uint32_t source = 0, destination = 0;  ///< tiles
   std::int16_t dx = 0, dy = 0;                ///< hops left, east and south positive
   std::uint32_t sequence = 0;                 ///< injection number, breaks ties within a port
@@ -41,7 +42,7 @@ struct alignas(64) Packet {
   std::uint16_t channel = 0;
   PacketKind kind = PacketKind::message;
   Cause cause = Cause::memory;
-  std::uint8_t port = 0;     ///< input port at the router the packet goes to
+  std::uint8_t port = 0;  ///< input port at the router the packet goes to
   bool arrived = false;
 };
 static_assert(sizeof(Packet) == 64, "a packet is one cache line");
@@ -79,7 +80,7 @@ struct ComputeRequest {
   std::uint32_t shape = 0;   ///< Program::shapes
   std::uint32_t amount = 0;  ///< parts of the shape's denominator
   Engine engine = Engine::matrix;
-  Picoseconds stall = 0;     ///< out: part of the delay due to the SRAM's bandwidth
+  Picoseconds stall = 0;  ///< out: part of the delay due to the SRAM's bandwidth
 };
 
 enum class ComputePhase : std::uint8_t { begin, end };
@@ -91,7 +92,8 @@ struct ComputeTypes {
   using tlm_phase_type = ComputePhase;
 };
 
-// --- Defaults for the transport calls that our protocols do not have ------------------------------
+// --- Defaults for the transport calls that our protocols do not have
+// ------------------------------
 
 template <class Types>
 class NonblockingTarget : public tlm::tlm_fw_transport_if<Types> {

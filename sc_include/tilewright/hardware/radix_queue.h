@@ -1,9 +1,9 @@
 // A monotone priority queue of timed 16-byte entries: the data structure inside EventQueue.
 //
-// A radix heap: entries later than a reference time sit unsorted in the bucket of the highest bit in
-// which their time differs from it; the rest are kept sorted at the bottom. Popping mostly reads the
-// bottom, and a bucket is sorted or split only when the bottom has run out, so the cost per entry
-// does not grow with the number pending (docs/hardware.md).
+// A radix heap: entries later than a reference time sit unsorted in the bucket of the highest bit
+// in which their time differs from it; the rest are kept sorted at the bottom. Popping mostly reads
+// the bottom, and a bucket is sorted or split only when the bottom has run out, so the cost per
+// entry does not grow with the number pending (docs/hardware.md).
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ class RadixQueue {
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
 
-  /// Any time is allowed, also one earlier than what top() has shown.
+  /// Any time is allowed, also one earlier than what front() has shown.
   void push(const Entry& e) {
     ++size_;
     if (e.time > reference_) {
@@ -38,31 +38,37 @@ class RadixQueue {
     }
   }
 
-  /// The earliest entry; the queue must not be empty.
-  const Entry& top() {
-    if (head_ == bottom_.size() && early_.empty()) refill();
-    return early_.empty() || (head_ < bottom_.size() && before(bottom_[head_], early_.front()))
-               ? bottom_[head_]
-               : early_.front();
+  /// The earliest entry, null when there is none. Valid until the next push() or drop().
+  const Entry* front() {
+    if (early_.empty()) {
+      if (head_ == bottom_.size()) {
+        if (size_ == 0) return nullptr;
+        refill();
+      }
+      return &bottom_[head_];
+    }
+    return bottom_first() ? &bottom_[head_] : &early_.front();
   }
 
-  /// Removes the entry that top() shows.
-  Entry pop() {
-    const Entry e = top();
+  /// Removes the entry that front() shows; call front() first.
+  void drop() {
     --size_;
-    if (early_.empty() || (head_ < bottom_.size() && before(bottom_[head_], early_.front()))) {
-      if (++head_ == bottom_.size()) {
-        bottom_.clear();
-        head_ = 0;
-      }
-    } else {
-      pop_early();
+    if (!early_.empty() && !bottom_first()) {
+      drop_early();
+    } else if (++head_ == bottom_.size()) {
+      bottom_.clear();
+      head_ = 0;
     }
+  }
+
+  Entry pop() {
+    const Entry e = *front();
+    drop();
     return e;
   }
 
  private:
-  static constexpr std::size_t kSortWhole = 16;  // buckets up to this size are sorted as they are
+  static constexpr std::size_t kSortWhole = 16;   // buckets up to this size are sorted as they are
   static constexpr std::size_t kSplitAbove = 64;  // a longer bottom goes back into buckets
 
   void to_bucket(const Entry& e) {
@@ -81,7 +87,10 @@ class RadixQueue {
     bottom_[i] = e;
   }
   void crowded(const Entry& e);
-  void pop_early();
+  void drop_early();
+  bool bottom_first() const {
+    return head_ < bottom_.size() && before(bottom_[head_], early_.front());
+  }
   void refill();
 
   // Invariant: bottom_[head_..] is sorted and holds, with the binary heap early_, every entry with

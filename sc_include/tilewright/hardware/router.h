@@ -5,11 +5,11 @@
 #include <cstdint>
 
 #include <systemc>
-#include <tlm>
 
 #include <tilewright/hardware/network.h>
 #include <tilewright/hardware/protocol.h>
 #include <tilewright/hardware/routing.h>
+#include <tilewright/hardware/sockets.h>
 
 namespace tilewright {
 
@@ -23,16 +23,13 @@ struct RouterConfig {
 /// tiles: a socket can be bound to another only once.
 class Router : public sc_core::sc_module {
  public:
-  using Out = tlm::tlm_initiator_socket<32, LinkTypes, 0, sc_core::SC_ZERO_OR_MORE_BOUND>;
-  using In = tlm::tlm_target_socket<32, LinkTypes, 0, sc_core::SC_ZERO_OR_MORE_BOUND>;
-
   Router(const sc_core::sc_module_name& name, const RouterConfig& config);
 
   /// Makes the link to the neighbour in direction `d`.
   void connect(Direction d, Router& neighbour);
 
-  Out out;
-  In in;
+  InitiatorSocket<LinkTypes, 0, sc_core::SC_ZERO_OR_MORE_BOUND> out;
+  TargetSocket<LinkTypes, 0, sc_core::SC_ZERO_OR_MORE_BOUND> in;
 
  private:
   void end_of_elaboration() override;

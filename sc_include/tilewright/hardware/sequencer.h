@@ -23,10 +23,10 @@ namespace tilewright {
 /// up to kWindow calls; its engines issue in order, each at its own place in the window. An engine
 /// that cannot go on remembers what it waits for and is tried again only when that happens.
 ///
-/// Every picosecond of a tile is attributed to a TileState, event by event. While no engine computes,
-/// the oldest blocked instruction of the matrix and vector engines (if they have none, the oldest
-/// incomplete one) is followed through its first incomplete dependence to what it really waits for:
-/// a transfer in flight or a message.
+/// Every picosecond of a tile is attributed to a TileState, event by event. While no engine
+/// computes, the oldest blocked instruction of the matrix and vector engines (if they have none,
+/// the oldest incomplete one) is followed through its first incomplete dependence to what it really
+/// waits for: a transfer in flight or a message.
 class Sequencer : public EventHandler, public MemoryClient {
  public:
   static constexpr std::uint32_t kWindow = 4;
@@ -48,7 +48,8 @@ class Sequencer : public EventHandler, public MemoryClient {
     wires_[tile].compute = compute;
   }
 
-  /// Allocates what the groups keep for the whole iteration. Throws InputError when it does not fit.
+  /// Allocates what the groups keep for the whole iteration. Throws InputError when it does not
+  /// fit.
   void allocate_resident();
 
   // Events.
@@ -77,9 +78,9 @@ class Sequencer : public EventHandler, public MemoryClient {
   static constexpr std::uint32_t kPrevious = 0xfffffffcu;  // earlier calls are not complete
   static constexpr std::uint32_t kMessage = 0xfffffffbu;   // receiving: the message is not here
   // Core::state: a TileState, or one of these.
-  static constexpr std::uint8_t kRunning = 16;     // + engine: split at stall_from
-  static constexpr std::uint8_t kPipeline = 18;    // split at the message's injection
-  static constexpr std::uint8_t kInactive = 19;    // nothing to run, or no longer
+  static constexpr std::uint8_t kRunning = 16;   // + engine: split at stall_from
+  static constexpr std::uint8_t kPipeline = 18;  // split at the message's injection
+  static constexpr std::uint8_t kInactive = 19;  // nothing to run, or no longer
 
   struct alignas(64) Core {
     Picoseconds since = 0;  // attributed up to here
@@ -89,9 +90,10 @@ class Sequencer : public EventHandler, public MemoryClient {
     std::uint32_t rank = 0;
     std::uint32_t calls = 0, injected = 0, oldest = 0;  // of the group; accepted; incomplete
     std::uint8_t state = kInactive;
-    std::uint8_t busy = 0;    // engines that compute, by bit
-    std::uint8_t ready = 0;   // engines to try
+    std::uint8_t busy = 0;   // engines that compute, by bit
+    std::uint8_t ready = 0;  // engines to try
     std::uint8_t recompute = 0;
+    std::uint8_t waiting = 0;   // engines blocked on an instruction
     std::uint16_t channel = 0;  // that net_recv waits on
     bool started = false;
     std::array<std::uint32_t, kEngines> blocked;
@@ -124,10 +126,15 @@ class Sequencer : public EventHandler, public MemoryClient {
                                        sc_core::sc_time& delay) override;
     Sequencer* sequencer = nullptr;
   };
-  // What a tile ultimately waits for.
+  // What a tile ultimately waits for: a message, or an instruction in flight. One word, because it
+  // is returned once per event.
   struct Blame {
-    std::uint32_t call = 0, index = 0;
-    bool message = false;  // else in flight
+    std::uint64_t bits;  // call:32 | message:1 | index:31
+    Blame(std::uint32_t call, std::uint32_t index, bool message)
+        : bits((std::uint64_t{call} << 32) | (message ? 1u << 31 : 0u) | index) {}
+    std::uint32_t call() const { return static_cast<std::uint32_t>(bits >> 32); }
+    std::uint32_t index() const { return static_cast<std::uint32_t>(bits) & 0x7fffffffu; }
+    bool message() const { return (bits >> 31) & 1u; }
   };
 
   // sequencer.cpp
@@ -141,13 +148,10 @@ class Sequencer : public EventHandler, public MemoryClient {
   bool compute(Picoseconds now, std::uint32_t tile, Core& c, const Instruction& ins,
                std::uint32_t key);
   void compute_done(Picoseconds now, std::uint32_t tile, unsigned engine);
-  void send(Picoseconds now, std::uint32_t tile, Core& c, const Instruction& ins,
-            std::uint64_t bytes);
-  bool receive(std::uint32_t tile, Core& c, const Segment& segment, const Instruction& ins,
-               std::uint64_t bytes);
+  void send(Picoseconds now, std::uint32_t tile, Core& c, const Instruction& ins);
+  bool receive(std::uint32_t tile, Core& c, const Segment& segment, const Instruction& ins);
   void deliver(std::uint32_t tile, Core& c, Packet& p);
-  void allocate(std::uint32_t tile, const Core& c, const Segment& segment, const Instruction& ins,
-                std::uint64_t bytes);
+  void allocate(std::uint32_t tile, const Core& c, const Segment& segment, const Instruction& ins);
   void append(Mailbox& box, Packet& p);
   Mailbox& mailbox(std::uint32_t tile, std::uint32_t channel) {
     return mailboxes_[std::size_t{tile} * channels_ + channel];

@@ -7,6 +7,7 @@
 #include <tlm>
 
 #include <tilewright/base/quantity.h>
+#include <tilewright/hardware/sockets.h>
 #include <tilewright/machine/machine.h>
 
 namespace tilewright {
@@ -15,12 +16,9 @@ namespace tilewright {
 /// a tile do not contend for the bank). Lengths come from MemoryExtension when present.
 class SramBank : public sc_core::sc_module, public tlm::tlm_fw_transport_if<> {
  public:
-  using In = tlm::tlm_target_socket<32, tlm::tlm_base_protocol_types, 0,
-                                    sc_core::SC_ZERO_OR_MORE_BOUND>;
-
   SramBank(const sc_core::sc_module_name& name, const SramConfig& config);
 
-  In in;
+  TargetSocket<tlm::tlm_base_protocol_types, 0, sc_core::SC_ZERO_OR_MORE_BOUND> in;
 
   /// Takes `bytes`; false, and nothing taken, when they do not fit.
   bool allocate(std::uint64_t bytes);

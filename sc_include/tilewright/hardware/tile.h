@@ -5,12 +5,12 @@
 #include <memory>
 
 #include <systemc>
-#include <tlm>
 
 #include <tilewright/hardware/compute_unit.h>
 #include <tilewright/hardware/protocol.h>
 #include <tilewright/hardware/router.h>
 #include <tilewright/hardware/sequencer.h>
+#include <tilewright/hardware/sockets.h>
 #include <tilewright/hardware/sram_bank.h>
 
 namespace tilewright {
@@ -31,8 +31,8 @@ class Tile : public sc_core::sc_module {
  public:
   Tile(const sc_core::sc_module_name& name, const TileConfig& config);
 
-  tlm::tlm_target_socket<32, CallTypes> calls_in;
-  tlm::tlm_initiator_socket<32, ComputeTypes> compute_out;
+  TargetSocket<CallTypes> calls_in;
+  InitiatorSocket<ComputeTypes> compute_out;
   SramBank sram;
   Router router;
   std::unique_ptr<ComputeUnit> compute;

@@ -11,6 +11,7 @@
 
 #include <tilewright/hardware/event_queue.h>
 #include <tilewright/hardware/protocol.h>
+#include <tilewright/hardware/sockets.h>
 #include <tilewright/hardware/tile.h>
 #include <tilewright/program/program.h>
 
@@ -23,13 +24,13 @@ struct WorkloadDriverConfig {
   std::function<void(double)> progress;
 };
 
-/// Injects the calls of each group into its tiles, in order, up to the tiles' window; a tile that has
-/// retired a call gets its next one in the following delta cycle. Untimed. One multi-bound initiator
-/// per mesh row (binding one to all tiles would take quadratic time). Pauses the simulation when the
-/// last call is complete.
+/// Injects the calls of each group into its tiles, in order, up to the tiles' window; a tile that
+/// has retired a call gets its next one in the following delta cycle. Untimed. One multi-bound
+/// initiator per mesh row (binding one to all tiles would take quadratic time). Pauses the
+/// simulation when the last call is complete.
 class WorkloadDriver : public sc_core::sc_module {
  public:
-  using Out = tlm::tlm_initiator_socket<32, CallTypes, 0>;
+  using Out = InitiatorSocket<CallTypes, 0>;
 
   WorkloadDriver(const sc_core::sc_module_name& name, const WorkloadDriverConfig& config);
 

@@ -22,11 +22,11 @@ struct StageResult {
   int stage = 0;
   std::int64_t first_layer = 0, layers = 0;  ///< decoder layers held
   bool embedding = false, head = false;
-  int tiles = 0;                             ///< all replicas
+  int tiles = 0;  ///< all replicas
   std::int64_t parameters = 0;
-  Seconds busy{0};            ///< mean over its tiles: an engine has an operation in hand
-  Bytes peak_sram{0};         ///< largest of its tiles, measured
-  Bytes peak_dram{0};         ///< largest of its tiles, measured
+  Seconds busy{0};                  ///< mean over its tiles: an engine has an operation in hand
+  Bytes peak_sram{0};               ///< largest of its tiles, measured
+  Bytes peak_dram{0};               ///< largest of its tiles, measured
   int micro_batches_in_flight = 0;  ///< peak
   std::array<Seconds, kTileStates> time{};  ///< mean over its tiles, by TileState
 };
@@ -77,7 +77,8 @@ struct Result {
 /// A tile is used when it is not idle for the whole run.
 void summarise(const MachineConfig& machine, const RunStatistics& run, Result& result);
 
-/// Fills what the counters say about the tiles of one stage: tiles, busy, time, peak_sram, peak_dram.
+/// Fills what the counters say about the tiles of one stage: tiles, busy, time, peak_sram,
+/// peak_dram.
 void summarise_stage(const RunStatistics& run, const std::vector<TileId>& tiles,
                      StageResult& stage);
 
