@@ -1,5 +1,6 @@
 // Reads a machine description; docs/machine.md documents every key.
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
@@ -34,6 +35,9 @@ std::vector<std::string> schema_keys() {
                                 "noc.routing",
                                 "noc.switching",
                                 "dram.model",
+                                "dram.memory",
+                                "dram.parts",
+                                "dram.mapping",
                                 "dram.bandwidth",
                                 "dram.capacity",
                                 "dram.latency",
@@ -182,12 +186,38 @@ void read_noc(const Section& noc, MachineConfig& m) {
                       "one SRAM");
 }
 
-void read_dram(const Section& dram, MachineConfig& m) {
+/// The memory file that `dram.memory` names, beside the platform file, and what goes with it.
+void read_banked(const Section& dram, const Document& document, MachineConfig& m) {
   DramConfig& d = m.dram;
-  d.model = read_name(dram, "model", {"bandwidth"});
-  d.bandwidth = dram.bandwidth("bandwidth");
-  d.capacity = read_capacity(dram);
-  d.latency = read_latency(dram, "latency");
+  const std::filesystem::path file = dram.text("memory");
+  const std::filesystem::path beside = std::filesystem::path(document.path()).parent_path();
+  d.part = read_memory_part(
+      Document::load((file.is_absolute() ? file : beside / file).string(), "memory"));
+  d.part.channels *= dram.integer("parts", 1, 1024, 1);
+  if (dram.has("mapping")) {
+    d.part.mapping = read_mapping(dram, "mapping", d.part);
+  } else if (d.part.channels > 1 && std::find(d.part.mapping.begin(), d.part.mapping.end(),
+                                              AddressField::channel) == d.part.mapping.end()) {
+    dram.fail("parts", fmt::format("the mapping of {} has no channel field to spread over {} parts",
+                                   d.part.name, d.part.channels));
+  }
+  d.bandwidth = d.part.bandwidth();
+  d.capacity = d.part.capacity();
+  d.latency = d.part.latency();
+  if (d.capacity.value() > 0x1p60) dram.fail("parts", "the capacity exceeds 1024 PiB");
+  for (const std::string& a : d.part.assumptions) m.assumptions.push_back(a);
+}
+
+void read_dram(const Section& dram, const Document& document, MachineConfig& m) {
+  DramConfig& d = m.dram;
+  d.model = read_name(dram, "model", {"bandwidth", "banked"});
+  if (d.model == "banked") {
+    read_banked(dram, document, m);
+  } else {
+    d.bandwidth = dram.bandwidth("bandwidth");
+    d.capacity = read_capacity(dram);
+    d.latency = read_latency(dram, "latency");
+  }
   d.policy = dram.choice<DramPolicy>(
       "policy", {{"nearest", DramPolicy::nearest}, {"interleaved", DramPolicy::interleaved}},
       "nearest");
@@ -208,7 +238,8 @@ void read_dram(const Section& dram, MachineConfig& m) {
               "no controller is placed; wanted: per_die or sites with at least one "
               "[x, y], or no dram section for a machine without DRAM");
   }
-  check_transfer_time(dram, "bandwidth", d.bandwidth, d.capacity, "one controller's memory");
+  check_transfer_time(dram, d.model == "banked" ? "memory" : "bandwidth", d.bandwidth, d.capacity,
+                      "one controller's memory");
 }
 
 void read_assumptions(const Section& root, const Document& document, MachineConfig& m) {
@@ -256,7 +287,7 @@ MachineConfig read_machine(const Document& document) {
   read_mesh(root.section("mesh"), m);
   read_tile(root.section("tile"), m);
   read_noc(root.section("noc"), m);
-  if (root.has("dram")) read_dram(root.section("dram"), m);
+  if (root.has("dram")) read_dram(root.section("dram"), document, m);
   read_assumptions(root, document, m);
   root.finish();
   return m;

@@ -23,4 +23,8 @@ std::vector<std::string> matrix_keys();
 /// True when `key`, one of matrix_keys(), is read by the model that `config` names.
 bool matrix_key_applies(const std::string& key, const MatrixConfig& config);
 
+/// The address mapping under `key`, fit for `part`.
+std::vector<AddressField> read_mapping(const Section& section, const std::string& key,
+                                       const MemoryPart& part);
+
 }  // namespace tilewright

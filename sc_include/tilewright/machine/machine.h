@@ -13,6 +13,7 @@
 #include <tilewright/base/config.h>
 #include <tilewright/base/ids.h>
 #include <tilewright/base/quantity.h>
+#include <tilewright/machine/memory_part.h>
 
 namespace tilewright {
 
@@ -79,6 +80,7 @@ enum class DramPolicy {
 
 struct DramConfig {
   std::string model = "bandwidth";
+  MemoryPart part;         ///< `banked` only; the three figures below are then its own
   Bandwidth bandwidth{0};  ///< of one controller, reads and writes together
   Bytes capacity{0};       ///< of one controller
   Seconds latency{0};      ///< from the request's arrival to the first byte
@@ -109,7 +111,7 @@ struct MachineConfig {
   TileId tile(int x, int y) const { return static_cast<TileId>(y * width() + x); }
   int x(TileId t) const { return static_cast<int>(index(t)) % width(); }
   int y(TileId t) const { return static_cast<int>(index(t)) / width(); }
-  bool is_spare(TileId t) const;  ///< O(spare tiles): loops over all tiles take spare_map()
+  bool is_spare(TileId t) const;        ///< O(spare tiles): loops over all tiles take spare_map()
   std::vector<bool> spare_map() const;  ///< by tile
   /// Die of a tile, row-major over the dies.
   int die(TileId t) const { return y(t) / tiles_y * dies_x + x(t) / tiles_x; }
@@ -126,10 +128,10 @@ constexpr std::int64_t kMaxTiles = std::int64_t{1} << 24;
 /// Reads and checks a machine description (docs/machine.md). Throws InputError.
 MachineConfig read_machine(const Document& document);
 
-/// The controllers a tile uses under the machine's policy, in DramId order: one for `nearest`, those
-/// of its die (or all, when its die has none) for `interleaved`. Deterministic; nearest balances the
-/// number of client tiles among equally near controllers (spare tiles are no clients, but are given
-/// a controller too). Empty if the machine has no DRAM.
+/// The controllers a tile uses under the machine's policy, in DramId order: one for `nearest`,
+/// those of its die (or all, when its die has none) for `interleaved`. Deterministic; nearest
+/// balances the number of client tiles among equally near controllers (spare tiles are no clients,
+/// but are given a controller too). Empty if the machine has no DRAM.
 IdVector<TileId, std::vector<DramId>> assign_dram(const MachineConfig& machine);
 
 }  // namespace tilewright
