@@ -23,6 +23,13 @@ ComputeCosts::ComputeCosts(const MachineConfig& machine, const Program& program)
   }
 }
 
+Picoseconds ComputeCosts::Cost::of(double per_part, std::uint32_t begin, std::uint32_t amount) {
+  const auto at = [per_part](double parts) {
+    return static_cast<Picoseconds>(std::llround(per_part * parts));
+  };
+  return at(static_cast<double>(begin) + amount) - at(begin);
+}
+
 ComputeUnit::ComputeUnit(const sc_core::sc_module_name& name, const ComputeUnitConfig& config)
     : sc_core::sc_module(name), in("in"), memory("memory"), costs_(config.costs) {
   in.bind(static_cast<tlm::tlm_fw_transport_if<ComputeTypes>&>(*this));
@@ -51,9 +58,9 @@ tlm::tlm_sync_enum ComputeUnit::nb_transport_fw(ComputeRequest& request, Compute
                                                 sc_core::sc_time& delay) {
   ComputeCosts::Cost& cost = costs_[request.shape];
   if (cost.sram < 0) measure(cost, costs_.shape(request.shape));
-  const double time = cost.per_part * request.amount;
-  delay += sc_core::sc_time::from_value(static_cast<Picoseconds>(std::llround(time)));
-  request.stall = static_cast<Picoseconds>(std::llround(cost.stall_per_part * request.amount));
+  using Cost = ComputeCosts::Cost;
+  delay += sc_core::sc_time::from_value(Cost::of(cost.per_part, request.begin, request.amount));
+  request.stall = Cost::of(cost.stall_per_part, request.begin, request.amount);
   return tlm::TLM_COMPLETED;
 }
 

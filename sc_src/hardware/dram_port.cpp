@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -75,7 +76,8 @@ void DramPort::response(tlm::tlm_generic_payload& payload, const sc_core::sc_tim
   const std::uint32_t part = extension.part;
   EventQueue& queue = config_.memory.queue_;
   const Picoseconds at = queue.now() + delay.value();
-  config_.memory.parts_.all[part].first_byte = std::min(extension.first_byte, at);
+  Picoseconds& first_byte = config_.memory.parts_.all[part].first_byte;
+  first_byte = std::min({first_byte, extension.first_byte, at});
   payload.release();
   if (delay.value() == 0) {
     config_.memory.responded(at, part);

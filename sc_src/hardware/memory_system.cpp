@@ -30,20 +30,36 @@ MemorySystem::MemorySystem(const MachineConfig& machine, EventQueue& queue, Netw
 }
 
 void MemorySystem::start(Picoseconds now, std::uint32_t tile, bool write, std::uint64_t bytes,
-                         std::uint32_t token) {
+                         std::uint32_t token, std::uint64_t head) {
   const std::vector<DramId>& drams = assigned_[static_cast<TileId>(tile)];
   const std::uint64_t count = drams.size();
+  const auto share = [count](std::uint64_t of, std::uint64_t i) {
+    return of / count + (i < of % count ? 1 : 0);
+  };
   const std::uint32_t transfer = transfers_.allocate();
-  transfers_.all[transfer] = {tile, token, static_cast<std::uint32_t>(std::min(count, bytes))};
+  transfers_.all[transfer] = {tile, token, 0, 0};
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t share = bytes / count + (i < bytes % count ? 1 : 0);
-    if (share == 0) break;
+    const std::uint64_t own = share(bytes, i), first = share(head, i);
+    if (own == 0) break;
     const std::uint32_t dram = index(drams[i]), site = sites_[dram];
-    const std::uint32_t part = parts_.allocate();
-    parts_.all[part] = {share, 0, now, issued_++, transfer, tile, dram, write};
+    const auto add = [&](std::uint64_t part_bytes, std::uint64_t carried, std::uint32_t rest) {
+      const std::uint32_t part = parts_.allocate();
+      parts_.all[part] = {part_bytes, carried, kNever, now,  issued_++,
+                          transfer,   tile,    dram,   rest, write};
+      ++transfers_.all[transfer].parts;
+      return part;
+    };
+    std::uint32_t part = kNoPart;
+    if (first > 0 && first < own) {
+      part = add(own - first, first, kNoPart);
+      part = add(first, 0, part);
+      ++transfers_.all[transfer].heads;
+    } else {
+      part = add(own, 0, kNoPart);
+    }
     if (write && site != tile) {
       Packet& p = network_.allocate();
-      p.bytes = share;
+      p.bytes = own;
       p.source = tile;
       p.destination = site;
       p.link = part;
@@ -81,9 +97,13 @@ void MemorySystem::handle(Picoseconds now, EventClass type, std::uint32_t, const
   for (const std::uint32_t part : arrivals_) {
     switch (type) {
       case EventClass::write_arrival:
-      case EventClass::memory_request:
-        ports_[parts_.all[part].dram]->request(part);
+      case EventClass::memory_request: {
+        DramPort& port = *ports_[parts_.all[part].dram];
+        const std::uint32_t rest = parts_.all[part].rest;
+        port.request(part);
+        if (rest != kNoPart) port.request(rest);
         break;
+      }
       case EventClass::memory_response:
         responded(now, part);
         break;
@@ -103,6 +123,17 @@ void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
   const Path path = network_.path(site, p.tile);
   if (p.write) {
     queue_.push(std::max(now, p.tail) + path.latency, EventClass::memory_done, p.tile, 0, part);
+    return;
+  }
+  if (p.rest != kNoPart) {
+    Part& rest = parts_.all[p.rest];
+    rest.first_byte = std::min(rest.first_byte, p.first_byte);
+    const auto serial = static_cast<Picoseconds>(
+        std::llround(static_cast<double>(p.bytes) * path.ps_per_byte));
+    // At zero load the tail is where the controller has just put it, or as far as the slowest link
+    // of the way has taken it.
+    const Picoseconds tail = std::max(now, p.first_byte + serial);
+    queue_.push(tail + path.latency, EventClass::memory_done, p.tile, 0, part);
     return;
   }
   if (site == p.tile) {
@@ -127,12 +158,18 @@ void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
 
 void MemorySystem::part_done(Picoseconds now, std::uint32_t part) {
   const std::uint32_t index = parts_.all[part].transfer;
+  const bool head = parts_.all[part].rest != kNoPart;
   parts_.free.push_back(part);
   Transfer& transfer = transfers_.all[index];
-  if (--transfer.parts > 0) return;
-  const Transfer done = transfer;
+  --transfer.parts;
+  const Transfer now_at = transfer;
+  if (head && --transfer.heads == 0 && now_at.parts > 0) {
+    client_->memory_head(now, now_at.tile, now_at.token);
+  }
+  if (now_at.parts > 0) return;
   transfers_.free.push_back(index);
-  client_->memory_done(now, done.tile, done.token);
+  if (head) client_->memory_head(now, now_at.tile, now_at.token);
+  client_->memory_done(now, now_at.tile, now_at.token);
 }
 
 std::string MemorySystem::allocate(std::uint32_t tile, std::uint64_t bytes) {

@@ -70,7 +70,7 @@ Sequencer::Sequencer(const MachineConfig& machine, const Program& program, Event
       longest = std::max(longest, program.segments[c.segment].code.size());
     }
     group_words.push_back((longest + 63) / 64);
-    words += group_words.back() * kWindow * g.tiles.size();
+    words += group_words.back() * kWindow * 2 * g.tiles.size();
   }
   done_bits_.resize(words);
   std::uint64_t* next = done_bits_.data();
@@ -84,7 +84,7 @@ Sequencer::Sequencer(const MachineConfig& machine, const Program& program, Event
       c.words = static_cast<std::uint32_t>(group_words[g]);
       c.done = next;
       if (c.calls > 0) c.state = static_cast<std::uint8_t>(TileState::bubble);
-      next += group_words[g] * kWindow;
+      next += group_words[g] * kWindow * 2;
     }
   }
   queue.attach(EventClass::delivery, *this);
@@ -187,6 +187,7 @@ void Sequencer::accept(std::uint32_t tile, std::uint32_t call) {
   c.window[slot] = &segment;
   c.remaining[slot] = static_cast<std::uint32_t>(segment.code.size());
   std::fill_n(c.done + slot * c.words, c.words, 0);
+  std::fill_n(half_done(c, slot), c.words, 0);
   ++c.injected;
   if (c.remaining[slot] == 0) retire(tile, c);
   for (unsigned e = 0; e < kEngines; ++e) {
@@ -244,7 +245,23 @@ void Sequencer::deliver(std::uint32_t tile, Core& c, Packet& p) {
 void Sequencer::memory_done(Picoseconds now, std::uint32_t tile, std::uint32_t token) {
   Core& c = cores_[tile];
   settle(now, tile, c);
-  complete(now, tile, c, token >> kSlotShift, token & kIndexMask);
+  const std::uint32_t slot = token >> kSlotShift, index = token & kIndexMask;
+  const std::uint32_t until = c.window[slot]->code[index].until;
+  if (until != kNone && !is_done(c, slot, until)) {
+    half_done(c, slot)[index / 64] |= std::uint64_t{1} << (index % 64);
+  } else {
+    complete(now, tile, c, slot, index);
+    run(now, tile, c);
+  }
+  judge(c);
+}
+
+void Sequencer::memory_head(Picoseconds now, std::uint32_t tile, std::uint32_t token) {
+  Core& c = cores_[tile];
+  settle(now, tile, c);
+  const std::uint32_t slot = token >> kSlotShift, index = token & kIndexMask;
+  half_done(c, slot)[index / 64] |= std::uint64_t{1} << (index % 64);
+  wake(c, token | kHeadBit);
   run(now, tile, c);
   judge(c);
 }
@@ -316,11 +333,19 @@ void Sequencer::advance(Picoseconds now, std::uint32_t tile, Core& c, unsigned e
       return;
     }
     for (const std::uint32_t dependence : ins.after) {
-      if (dependence != kNone && !is_done(c, slot, dependence)) {
-        c.blocked[engine] = (slot << kSlotShift) | dependence;
-        c.waiting |= static_cast<std::uint8_t>(1u << engine);
-        return;
+      if (dependence == kNone) continue;
+      std::uint32_t on = dependence;
+      if (dependence & kHead) {
+        on &= ~kHead;
+        if ((half_done(c, slot)[on / 64] >> (on % 64)) & 1u) continue;
+        if (is_done(c, slot, on)) continue;  // no head on this rank
+        on |= kHeadBit;
+      } else if (is_done(c, slot, on)) {
+        continue;
       }
+      c.blocked[engine] = (slot << kSlotShift) | on;
+      c.waiting |= static_cast<std::uint8_t>(1u << engine);
+      return;
     }
     if (!c.started) {
       c.started = true;
@@ -335,7 +360,8 @@ void Sequencer::advance(Picoseconds now, std::uint32_t tile, Core& c, unsigned e
       case Opcode::store: {
         const std::uint64_t bytes = share_bytes(ins.share, c.rank);
         if (bytes == 0) break;
-        memory_.start(now, tile, ins.op == Opcode::store, bytes, key);
+        memory_.start(now, tile, ins.op == Opcode::store, bytes, key,
+                      ins.head < bytes ? ins.head : 0);
         bytes_by_cause_[static_cast<std::size_t>(ins.cause)] += bytes;
         complete_now = false;
         break;
@@ -365,13 +391,28 @@ void Sequencer::complete(Picoseconds now, std::uint32_t tile, Core& c, std::uint
   c.done[slot * c.words + index / 64] |= std::uint64_t{1} << (index % 64);
   c.finish = now;
   const std::uint32_t key = (slot << kSlotShift) | index;
+  wake(c, key);
+  const Segment& segment = *c.window[slot];
+  const Instruction& ins = segment.code[index];
+  // Whoever waits for the head of a load that had none to wait for.
+  if (ins.head != 0) wake(c, key | kHeadBit);
+  if (!segment.ends.empty()) {
+    const std::uint32_t store = segment.ends[index];
+    if (store != kNone && (half_done(c, slot)[store / 64] >> (store % 64)) & 1u) {
+      complete(now, tile, c, slot, store);
+    }
+  }
+  if (--c.remaining[slot] == 0) retire(tile, c);
+}
+
+/// Readies the engines that wait for an instruction, or for the head of a load.
+void Sequencer::wake(Core& c, std::uint32_t key) {
   for (unsigned waiting = c.waiting; waiting != 0; waiting &= waiting - 1) {
     const auto e = static_cast<unsigned>(__builtin_ctz(waiting));
     if (c.blocked[e] != key) continue;
     c.ready |= static_cast<std::uint8_t>(1u << e);
     c.waiting &= static_cast<std::uint8_t>(~(1u << e));
   }
-  if (--c.remaining[slot] == 0) retire(tile, c);
 }
 
 void Sequencer::retire(std::uint32_t tile, Core& c) {
@@ -391,7 +432,7 @@ bool Sequencer::compute(Picoseconds now, std::uint32_t tile, Core& c, const Inst
                         std::uint32_t key) {
   const auto engine = static_cast<unsigned>(ins.engine);
   ComputeRequest& request = requests_[std::size_t{tile} * 2 + engine];
-  request = {tile, ins.operand, ins.amount, ins.engine, 0};
+  request = {tile, ins.operand, ins.begin, ins.amount, ins.engine, 0};
   TileStatistics& stats = stats_[static_cast<TileId>(tile)];
   if (engine == 0) {
     const ComputeShape& shape = program_.shapes[ins.operand];

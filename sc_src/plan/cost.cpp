@@ -34,6 +34,11 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
     if (!residency[w.cls]) stream_out += w.bytes;
   }
 
+  if (kernel.collective) {
+    cost.load = stream_in;
+    cost.store = stream_out;
+    return cost;
+  }
   if (!kernel.matrix) {
     cost.load = stream_in;
     cost.store = stream_out;

@@ -6,93 +6,32 @@
 
 #include <tilewright/base/error.h>
 
+#include "kernel_list.h"
+
 namespace tilewright {
 namespace {
 
-/// Builds one list of kernels (forward, recomputation or backward) and the tensors between them.
-class KernelList {
- public:
-  std::vector<Kernel> kernels;
-
-  Kernel& open(const std::string& name, Phase phase) {
-    kernels.emplace_back();
-    kernels.back().name = name;
-    kernels.back().phase = phase;
-    produced_.emplace_back();
-    return kernels.back();
+const char* name_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce: return "all_reduce";
+    case CollectiveKind::reduce_scatter: return "reduce_scatter";
+    case CollectiveKind::all_gather: return "all_gather";
+    case CollectiveKind::all_to_all: return "all_to_all";
   }
+  return "?";
+}
 
-  /// True when the newest kernel makes `tensor` and hands it over before any collective.
-  bool can_extend(const std::string& tensor) const {
-    return !kernels.empty() && kernels.back().all_reduce == 0 && produced_.back().count(tensor) > 0;
-  }
-
-  /// Adds a streamed input of the newest kernel unless the kernel made it itself or has it already.
-  void read(const Access& access) {
-    if (access.tensor.empty() || produced_.back().count(access.tensor) > 0) return;
-    Kernel& k = kernels.back();
-    for (const Access* operand : {&k.a, &k.b}) {
-      if (operand->tensor == access.tensor) return;
-    }
-    for (const Access& r : k.reads) {
-      if (r.tensor == access.tensor) return;
-    }
-    k.reads.push_back(access);
-  }
-
-  void produce(const Access& access) {
-    produced_.back().insert(access.tensor);
-    kernels.back().writes.push_back(access);
-  }
-
-  /// Drops the writes that nobody needs: not read by a later kernel, not in `kept`, not reduced.
-  void drop_internal(const std::set<std::string>& kept) {
-    for (std::size_t i = 0; i < kernels.size(); ++i) {
-      Kernel& k = kernels[i];
-      auto needed = [&](const Access& w) {
-        if (kept.count(w.tensor) > 0 || w.cls == TensorClass::gradient) return true;
-        if (k.all_reduce > 0 && &w == &k.writes.front()) return true;
-        return std::any_of(kernels.begin() + static_cast<std::ptrdiff_t>(i) + 1, kernels.end(),
-                           [&](const Kernel& later) { return reads(later, w.tensor); });
-      };
-      std::vector<Access> writes;
-      for (const Access& w : k.writes) {
-        if (needed(w)) writes.push_back(w);
-      }
-      k.writes = std::move(writes);
-    }
-  }
-
-  /// Peak bytes of temporaries alive between kernels: from the kernel that writes one to the last
-  /// that reads it (or the end, when `kept`).
-  std::int64_t temporaries(const std::set<std::string>& kept) const {
-    std::vector<std::int64_t> alive(kernels.size(), 0);
-    for (std::size_t i = 0; i < kernels.size(); ++i) {
-      for (const Access& w : kernels[i].writes) {
-        if (w.cls != TensorClass::temporary) continue;
-        std::size_t last = kept.count(w.tensor) > 0 ? kernels.size() - 1 : i;
-        for (std::size_t j = i + 1; j < kernels.size(); ++j) {
-          if (reads(kernels[j], w.tensor)) last = std::max(last, j);
-        }
-        for (std::size_t j = i; j <= last; ++j) alive[j] += w.bytes;
-      }
-    }
-    return alive.empty() ? 0 : *std::max_element(alive.begin(), alive.end());
-  }
-
- private:
-  static bool reads(const Kernel& k, const std::string& tensor) {
-    return k.a.tensor == tensor || k.b.tensor == tensor ||
-           std::any_of(k.reads.begin(), k.reads.end(),
-                       [&](const Access& r) { return r.tensor == tensor; });
-  }
-
-  std::vector<std::set<std::string>> produced_;  // per kernel
+/// A tensor as it is stored somewhere: under which name, in which layouts.
+struct Stored {
+  std::string name;
+  TensorClass cls = TensorClass::temporary;
+  Layouts layouts{};
 };
 
 class Builder {
  public:
-  Builder(const Block& block, const KernelOptions& options) : block_(block), o_(options) {
+  Builder(const Block& block, const KernelOptions& options)
+      : block_(block), o_(options), axes_(options.splits.axes()) {
     recompute_ = o_.training && o_.recompute && block.name == "layer";
     // Full recomputation keeps block inputs and seeds: a mask outside the layers is drawn again.
     const bool redraw = o_.training && o_.recompute && !recompute_;
@@ -105,16 +44,20 @@ class Builder {
     if (first.kind != OpKind::embedding) input_ = first.inputs.front().tensor;
     const Operator& last = block.operators.back();
     if (last.kind != OpKind::loss) output_ = last.outputs.front().tensor;
+    for (const Operator& op : block.operators) {
+      for (const Operand& in : op.inputs) measure(op, in);
+      for (const Operand& out : op.outputs) measure(op, out);
+    }
   }
 
   BlockKernels build() {
     BlockKernels r;
     r.input = input_;
     r.output = output_;
-    if (!input_.empty()) r.input_bytes = bytes_of_tensor(input_);
-    if (!output_.empty()) r.output_bytes = bytes_of_tensor(output_);
 
     KernelList forward = run_forward(Phase::forward, o_.training && !recompute_);
+    if (!input_.empty()) r.input_bytes = bytes(input_, o_.boundary);
+    if (!output_.empty()) r.output_bytes = bytes(output_, o_.boundary);
     r.temporaries = forward.temporaries({output_});
     r.forward = std::move(forward.kernels);
     if (!o_.training) {
@@ -125,7 +68,7 @@ class Builder {
     std::vector<SizedTensor>& kept = recompute_ ? r.rebuilt : r.stash;
     if (!input_.empty()) r.stash.push_back({input_, r.input_bytes});
     for (const std::string& name : saved_) {
-      if (name != input_) kept.push_back({name, bytes_of_tensor(name)});
+      if (name != input_) kept.push_back({name, bytes(name, home_.at(name))});
     }
     if (recompute_) {
       KernelList again = run_forward(Phase::recompute, true);
@@ -133,42 +76,38 @@ class Builder {
       r.recompute = std::move(again.kernels);
     }
     KernelList backward = run_backward(r);
-    std::int64_t incoming = output_.empty() ? 0 : r.output_bytes;
+    const std::int64_t incoming = output_.empty() ? 0 : r.output_bytes;
     r.temporaries = std::max(r.temporaries, incoming + backward.temporaries({r.input_gradient}));
     r.backward = std::move(backward.kernels);
     return r;
   }
 
  private:
-  Extents local(const Operator& op) const {
-    return local_extents(op, megatron_partition(op, o_.tensor), o_.samples);
+  // --- sizes ---
+
+  Extents local(const Operator& op) const { return o_.splits.local(op, o_.samples); }
+
+  /// Notes the size of a tensor before any cut, as its first mention shows it.
+  void measure(const Operator& op, const Operand& operand) {
+    Extents whole = op.extents;
+    whole[Dim::batch] = o_.samples;
+    whole_.emplace(operand.tensor, operand_bytes(operand, whole, o_.precision));
   }
-  std::int64_t bytes(const Operator& op, const Operand& operand) const {
-    return local_bytes(operand, local(op), o_.precision);
+  std::int64_t whole(const std::string& tensor) const {
+    const auto it = whole_.find(tensor);
+    if (it == whole_.end()) {
+      throw InternalError("block '" + block_.name + "' reads '" + tensor + "', which nobody makes");
+    }
+    return it->second;
   }
-  /// The size of a tensor as its producer, or for the block's input its first reader, sees it.
-  std::int64_t bytes_of_tensor(const std::string& name) const {
-    for (const Operator& op : block_.operators) {
-      for (const Operand& out : op.outputs) {
-        if (out.tensor == name) return bytes(op, out);
-      }
-    }
-    for (const Operator& op : block_.operators) {
-      for (const Operand& in : op.inputs) {
-        if (in.tensor == name) return bytes(op, in);
-      }
-    }
-    throw InternalError("block '" + block_.name + "' saves '" + name + "', which nobody makes");
+  std::int64_t bytes(const std::string& tensor, const Layouts& layouts) const {
+    const std::int64_t pieces = o_.splits.pieces(layouts);
+    return (whole(tensor) + pieces - 1) / pieces;
   }
 
-  Access activation(const std::string& name, bool saving) const {
+  TensorClass class_of(const std::string& name, bool saving) const {
     const bool kept = o_.training && (name == input_ || (saving && saved_.count(name) > 0));
-    return {name, kept ? TensorClass::saved : TensorClass::temporary, bytes_of_tensor(name)};
-  }
-
-  static double points(const Extents& e) {
-    return static_cast<double>(e[Dim::batch]) * static_cast<double>(e[Dim::head]) *
-           static_cast<double>(e[Dim::row]) * static_cast<double>(e[Dim::col]);
+    return kept ? TensorClass::saved : TensorClass::temporary;
   }
 
   Gemm gemm_of(const Operator& op) const {
@@ -186,243 +125,441 @@ class Builder {
     return g;
   }
 
-  /// True when this operator's reduction runs over a dimension cut over the group.
-  static bool leaves_partial_sums(const Operator& op, const Partition& p) {
-    if (op.kind == OpKind::gemm || op.kind == OpKind::embedding) return p[Dim::red] > 1;
-    if (op.kind == OpKind::loss) return p[Dim::col] > 1;
-    return false;
+  static Layouts without_partial(Layouts layouts) {
+    for (Layout& l : layouts) {
+      if (l == Layout::partial) l = Layout::replicated;
+    }
+    return layouts;
+  }
+  static bool has_partial(const Layouts& layouts) {
+    return std::find(layouts.begin(), layouts.end(), Layout::partial) != layouts.end();
   }
 
   Access weight(const Operator& op) const {
     return {op.weights.front().tensor, TensorClass::weight,
-            local_elements(op.weights.front(), local(op)) * o_.state.weight};
+            operand_elements(op.weights.front(), local(op)) * o_.state.weight};
+  }
+  Access weight_gradient(const Operator& op) const {
+    return {"d." + op.weights.front().tensor, TensorClass::gradient,
+            operand_elements(op.weights.front(), local(op)) * o_.state.gradient};
   }
   /// Bytes of the embedding table's rows one rank touches in a pass: one row per token it owns.
   std::int64_t rows_touched(const Operator& op, int element_bytes) const {
     const Extents e = local(op);
-    const std::int64_t table = local_elements(op.weights.front(), e) * element_bytes;
-    const std::int64_t tokens = (e[Dim::batch] * e[Dim::row] + o_.tensor - 1) / o_.tensor;
+    const std::int64_t table = operand_elements(op.weights.front(), e) * element_bytes;
+    const std::int64_t ranks = o_.splits.ranks();
+    const std::int64_t tokens = (e[Dim::batch] * e[Dim::row] + ranks - 1) / ranks;
     return std::min(table, tokens * e[Dim::col] * element_bytes);
   }
 
-  KernelList run_forward(Phase phase, bool saving) const {
+  // --- layouts ---
+
+  /// What is stored of a tensor in one pass, and copies of it in other layouts.
+  struct Holdings {
+    std::map<std::string, Stored> primary;
+    std::map<std::pair<std::string, Layouts>, Stored> copies;
+  };
+
+  /// Makes `tensor` available in `needed`, inserting collectives, and returns it. A partial sum is
+  /// completed for good; other conversions make a copy. `tensor` names the size.
+  Access fetch(KernelList& list, Holdings& held, const std::string& tensor, const Layouts& needed,
+               Phase phase, const std::string& sized_as) const {
+    Stored at = held.primary.at(tensor);
+    const auto copy = held.copies.find({tensor, needed});
+    if (copy != held.copies.end()) {
+      return {copy->second.name, copy->second.cls, bytes(sized_as, needed)};
+    }
+    for (std::size_t a = 0; a < axes_.size(); ++a) {
+      const Layout from = at.layouts[a], to = needed[a];
+      // Of what every rank holds, each reads the part it needs.
+      if (from == to || from == Layout::replicated) continue;
+      Collective c;
+      c.axis = a;
+      Stored next = at;
+      next.layouts[a] = to;
+      Layouts uncut = at.layouts;
+      uncut[a] = Layout::replicated;
+      c.bytes = bytes(sized_as, uncut);
+      if (from == Layout::partial) {
+        c.kind = to == Layout::replicated ? CollectiveKind::all_reduce
+                                          : CollectiveKind::reduce_scatter;
+        if (to != Layout::replicated) next.name = at.name + ".sum";
+      } else {
+        c.kind = to == Layout::replicated ? CollectiveKind::all_gather : CollectiveKind::all_to_all;
+        next.name = at.name + "." + to_string(to);
+        next.cls = TensorClass::temporary;
+      }
+      list.collective(at.name + "." + name_of(c.kind), phase, c,
+                      {at.name, at.cls, bytes(sized_as, at.layouts)},
+                      {next.name, next.cls, bytes(sized_as, next.layouts)});
+      at = next;
+      if (from == Layout::partial) {
+        held.primary[tensor] = at;
+      } else {
+        held.copies[{tensor, at.layouts}] = at;
+      }
+    }
+    return {at.name, at.cls, bytes(sized_as, needed)};
+  }
+
+  // --- forward ---
+
+  KernelList run_forward(Phase phase, bool saving) {
     KernelList list;
+    Holdings held;
+    if (!input_.empty()) {
+      held.primary[input_] = {input_, class_of(input_, saving), o_.boundary};
+    }
     for (const Operator& op : block_.operators) {
-      const Partition partition = megatron_partition(op, o_.tensor);
+      // Inputs first: a conversion is a step of its own, before the operator's kernel opens.
+      std::vector<Access> inputs;
+      for (const Operand& in : op.inputs) {
+        const Layouts needed = o_.splits.input_layouts(op, in);
+        if (in.storage == Storage::index) {  // token ids: read where they are
+          inputs.push_back({in.tensor, TensorClass::temporary, bytes(in.tensor, needed)});
+        } else {
+          inputs.push_back(fetch(list, held, in.tensor, needed, phase, in.tensor));
+        }
+      }
       if (op.on_matrix_engine()) {
         Kernel& k = list.open(op.name, phase);
         k.matrix = true;
         k.gemm = gemm_of(op);
-        k.a = activation(op.inputs[0].tensor, saving);
-        k.b = op.kind == OpKind::gemm ? weight(op) : activation(op.inputs[1].tensor, saving);
-        k.b.bytes = op.kind == OpKind::gemm ? k.b.bytes : bytes(op, op.inputs[1]);
-      } else if (!list.can_extend(op.inputs.front().tensor)) {
-        list.open(op.name, phase);
+        k.a = inputs[0];
+        k.b = op.kind == OpKind::gemm ? weight(op) : inputs[1];
       } else {
-        list.kernels.back().name += "+" + op.name;
-      }
-      if (!op.on_matrix_engine()) {
-        for (const Operand& in : op.inputs) {
-          Access a = activation(in.tensor, saving);
-          a.bytes = bytes(op, in);
-          list.read(a);
+        if (list.can_extend(inputs.front().tensor)) {
+          list.kernels.back().name += "+" + op.name;
+        } else {
+          list.open(op.name, phase);
         }
+        for (const Access& in : inputs) list.read(in);
         if (op.kind == OpKind::embedding) {
           list.read({op.weights.front().tensor, TensorClass::weight,
                      rows_touched(op, o_.state.weight)});
         }
       }
-      list.kernels.back().vector_elements += points(local(op)) * op.forward_passes;
+      list.kernels.back().vector_elements +=
+          Operator::vector_elements(local(op)) * op.forward_passes;
       for (const Operand& out : op.outputs) {
         // No dropout in inference; a mask that is drawn again is not kept.
         const bool kept = o_.training && saved_.count(out.tensor) > 0;
         if (out.storage == Storage::mask && !kept) continue;
-        list.produce(activation(out.tensor, saving));
-      }
-      if (leaves_partial_sums(op, partition)) {
-        list.kernels.back().all_reduce = bytes(op, op.outputs.front());
-        // The reduced tensor must come first among the kernel's writes.
-        auto& w = list.kernels.back().writes;
-        const auto it = std::find_if(w.begin(), w.end(), [&](const Access& a) {
-          return a.tensor == op.outputs.front().tensor;
-        });
-        std::rotate(w.begin(), it, it + 1);
+        Layouts layouts = o_.splits.output_layouts(op, out);
+        if (out.storage == Storage::mask) layouts = resolved(layouts);
+        const Stored stored{out.tensor, class_of(out.tensor, saving), layouts};
+        held.primary[out.tensor] = stored;
+        list.produce({stored.name, stored.cls, bytes(out.tensor, layouts)});
       }
     }
+    finish_forward(list, held, phase);
     std::set<std::string> kept{output_};
     if (saving) kept.insert(saved_.begin(), saved_.end());
+    rename_sums(list);
     list.drop_internal(kept);
     return list;
   }
 
-  // --- backward ---
-
-  /// Gradients known so far: activation -> the tensor that holds its gradient.
-  using Gradients = std::map<std::string, Access>;
-
-  void accumulate_into(KernelList& list, Gradients& grads, const std::string& activation_name,
-                       std::int64_t size) const {
-    const auto existing = grads.find(activation_name);
-    if (existing != grads.end()) {
-      list.read(existing->second);
-      list.kernels.back().vector_elements += static_cast<double>(size) / bytes_of(o_.precision);
+  /// Masks of an operator that leaves partial sums are drawn once the sum is complete.
+  Layouts resolved(Layouts layouts) const {
+    for (std::size_t a = 0; a < axes_.size(); ++a) {
+      if (layouts[a] == Layout::partial) layouts[a] = o_.boundary[a];
     }
-    // A second contribution makes a new tensor, so that a kernel never reads what it writes.
-    const std::string name = existing == grads.end() ? "d." + activation_name
-                                                     : existing->second.tensor + "'";
-    const Access d{name, TensorClass::temporary, size};
-    list.produce(d);
-    grads[activation_name] = d;
+    return layouts;
   }
 
-  void gemm_backward(KernelList& list, Gradients& grads, const Operator& op) const {
-    const Partition partition = megatron_partition(op, o_.tensor);
-    const Gemm g = gemm_of(op);
-    // The gradients of a fused projection's results are one operand: the first carries the bytes of
-    // all, the others are named so that the kernel waits for them too.
-    Access dy{"", TensorClass::temporary, 0};
-    std::vector<Access> others;
-    for (const Operand& out : op.outputs) {
-      const auto it = grads.find(out.tensor);
-      if (it == grads.end()) continue;
-      dy.bytes += it->second.bytes;
-      if (dy.tensor.empty()) {
-        dy.tensor = it->second.tensor;
-      } else {
-        others.push_back({it->second.tensor, TensorClass::temporary, 0});
+  /// Completes what is still partial, hands the output over in the boundary's layout, and notes
+  /// where every tensor ended up.
+  void finish_forward(KernelList& list, Holdings& held, Phase phase) {
+    if (!output_.empty()) {
+      const Access out = fetch(list, held, output_, o_.boundary, phase, output_);
+      if (out.tensor != held.primary.at(output_).name) {
+        throw InternalError("block '" + block_.name + "' cannot hand its output over in place");
       }
     }
-    const Operand& input = op.inputs.front();
+    std::vector<std::string> partial;
+    for (const auto& [name, stored] : held.primary) {
+      if (has_partial(stored.layouts)) partial.push_back(name);
+    }
+    for (const std::string& name : partial) {
+      fetch(list, held, name, without_partial(held.primary.at(name).layouts), phase, name);
+    }
+    for (const auto& [name, stored] : held.primary) home_[name] = stored.layouts;
+  }
 
-    Kernel& w = list.open(op.name + ".wgrad", Phase::backward);
+  /// A reduce-scattered tensor keeps the tensor's own name; its partial sum gets another.
+  static void rename_sums(KernelList& list) {
+    std::set<std::string> sums;
+    for (const Kernel& k : list.kernels) {
+      if (k.collective && k.collective->kind == CollectiveKind::reduce_scatter) {
+        sums.insert(k.reads.front().tensor);
+      }
+    }
+    const auto rename = [&](Access& a) {
+      if (sums.count(a.tensor) > 0) {
+        a.tensor += ".partial";
+        a.cls = TensorClass::temporary;
+      } else if (a.tensor.size() > 4 && a.tensor.compare(a.tensor.size() - 4, 4, ".sum") == 0 &&
+                 sums.count(a.tensor.substr(0, a.tensor.size() - 4)) > 0) {
+        a.tensor.resize(a.tensor.size() - 4);
+      }
+    };
+    for (Kernel& k : list.kernels) {
+      rename(k.a);
+      rename(k.b);
+      for (Access& r : k.reads) rename(r);
+      for (Access& w : k.writes) rename(w);
+    }
+  }
+
+  // --- backward ---
+
+  /// The pass that works out gradients: what is held of activations and of their gradients.
+  struct Backward {
+    KernelList list;
+    Holdings saved;      // saved activations, by name
+    Holdings gradients;  // gradients, by the activation they belong to
+    int sums = 0;
+  };
+
+  bool has_gradient(const Backward& b, const std::string& activation) const {
+    return b.gradients.primary.count(activation) > 0;
+  }
+  /// The gradient of an activation, in the layouts an operator's backward needs.
+  Access gradient(Backward& b, const std::string& activation, const Layouts& needed) const {
+    return fetch(b.list, b.gradients, activation, needed, Phase::backward, activation);
+  }
+  Access saved(Backward& b, const Operator& op, const Operand& operand) const {
+    return fetch(b.list, b.saved, operand.tensor, o_.splits.input_layouts(op, operand),
+                 Phase::backward, operand.tensor);
+  }
+
+  /// What is there already of a gradient, in the layouts of a new contribution. Fetched before the
+  /// contributing kernel opens, so that the kernel can add it.
+  std::optional<Access> existing(Backward& b, const std::string& activation,
+                                 const Layouts& layouts) const {
+    if (!has_gradient(b, activation)) return {};
+    if (has_partial(layouts)) {
+      throw InternalError("'" + activation + "' has two gradients to sum, one of them partial");
+    }
+    return gradient(b, activation, layouts);
+  }
+  /// Adds the newest kernel's contribution to the gradient of `activation`.
+  void contribute(Backward& b, const std::string& activation, const Layouts& layouts,
+                  const std::optional<Access>& before) const {
+    std::string name = "d." + activation;
+    if (before) {
+      b.list.read(*before);
+      b.list.kernels.back().vector_elements +=
+          static_cast<double>(before->bytes) / bytes_of(o_.precision);
+      // A new tensor, so that a kernel never reads what it writes.
+      name += "'";
+    }
+    b.list.produce({name, TensorClass::temporary, bytes(activation, layouts)});
+    b.gradients.primary[activation] = {name, TensorClass::temporary, layouts};
+    drop_copies(b.gradients, activation);
+  }
+  static void drop_copies(Holdings& held, const std::string& tensor) {
+    for (auto it = held.copies.begin(); it != held.copies.end();) {
+      it = it->first.first == tensor ? held.copies.erase(it) : std::next(it);
+    }
+  }
+
+  /// Layouts of the gradient that an operator computes for one of its inputs: cut where the input is,
+  /// partial where the operator's cut runs over what that gradient sums over.
+  Layouts input_gradient_layouts(const Operator& op, const Operand& in, DimSet summed) const {
+    Layouts l = o_.splits.input_layouts(op, in);
+    const Partition p = o_.splits.of(op);
+    for (std::size_t a = 0; a < axes_.size(); ++a) {
+      if (p.cut[a] && l[a] == Layout::replicated && summed.has(*p.cut[a])) l[a] = Layout::partial;
+    }
+    return l;
+  }
+
+  /// The gradients of an operator's results in the layouts its forward left them, sums completed.
+  std::vector<Access> result_gradients(Backward& b, const Operator& op) const {
+    std::vector<Access> result;
+    for (const Operand& out : op.outputs) {
+      if (!has_gradient(b, out.tensor)) continue;
+      result.push_back(gradient(b, out.tensor, without_partial(o_.splits.output_layouts(op, out))));
+    }
+    return result;
+  }
+
+  void gemm_backward(Backward& b, const Operator& op, BlockKernels& r) const {
+    const std::vector<Access> results = result_gradients(b, op);
+    // The gradients of a fused projection's results are one operand: the first carries the bytes of
+    // all, the others are named so that the kernel waits for them too.
+    Access dy{results.front().tensor, TensorClass::temporary, 0};
+    std::vector<Access> others;
+    for (const Access& d : results) {
+      dy.bytes += d.bytes;
+      if (d.tensor != dy.tensor) others.push_back({d.tensor, d.cls, 0});
+    }
+    const Gemm g = gemm_of(op);
+    const Operand& input = op.inputs.front();
+    const Access x = saved(b, op, input);
+
+    Kernel& w = b.list.open(op.name + ".wgrad", Phase::backward);
     w.matrix = true;
     w.gemm = {1, g.k, g.n, g.m, g.flop_scale};
-    w.a = {input.tensor, TensorClass::saved, bytes(op, input)};
+    w.a = x;
     w.b = dy;
     w.reads = others;
     w.accumulate = true;
-    w.vector_elements = points(local(op)) * op.backward_passes;
-    list.produce({"d." + op.weights.front().tensor, TensorClass::gradient,
-                  local_elements(op.weights.front(), local(op)) * o_.state.gradient});
+    w.vector_elements = Operator::vector_elements(local(op)) * op.backward_passes;
+    b.list.produce(weight_gradient(op));
+    note_partial_gradient(op, r);
 
     // Second, so that the operator below can take its gradient on the way out.
-    Kernel& d = list.open(op.name + ".dgrad", Phase::backward);
+    const Layouts layouts = input_gradient_layouts(op, input, DimSet(Dim::col));
+    const auto before = existing(b, input.tensor, layouts);
+    Kernel& d = b.list.open(op.name + ".dgrad", Phase::backward);
     d.matrix = true;
     d.gemm = {1, g.m, g.k, g.n, g.flop_scale};
     d.a = dy;
     d.b = weight(op);
     d.reads = others;
-    accumulate_into(list, grads, input.tensor, bytes(op, input));
-    if (partition[Dim::col] > 1) list.kernels.back().all_reduce = bytes(op, input);
+    contribute(b, input.tensor, layouts, before);
   }
 
-  void batched_backward(KernelList& list, Gradients& grads, const Operator& op) const {
+  void batched_backward(Backward& b, const Operator& op) const {
     const Gemm g = gemm_of(op);
-    const Access dy = grads.at(op.outputs.front().tensor);
+    const Access dy = result_gradients(b, op).front();
     const Operand &first = op.inputs[0], &second = op.inputs[1];
+    const Access x = saved(b, op, first), y = saved(b, op, second);
+    const Layouts of_second = input_gradient_layouts(op, second, DimSet(Dim::row));
+    const Layouts of_first = input_gradient_layouts(op, first, DimSet(Dim::col));
 
-    Kernel& b = list.open(op.name + ".dgrad." + second.tensor, Phase::backward);
-    b.matrix = true;
-    b.gemm = {g.batch, g.n, g.k, g.m, g.flop_scale};
-    b.a = dy;
-    b.b = {first.tensor, TensorClass::saved, bytes(op, first)};
-    accumulate_into(list, grads, second.tensor, bytes(op, second));
+    auto before = existing(b, second.tensor, of_second);
+    Kernel& s = b.list.open(op.name + ".dgrad." + second.tensor, Phase::backward);
+    s.matrix = true;
+    s.gemm = {g.batch, g.n, g.k, g.m, g.flop_scale};
+    s.a = dy;
+    s.b = x;
+    contribute(b, second.tensor, of_second, before);
 
-    Kernel& a = list.open(op.name + ".dgrad." + first.tensor, Phase::backward);
-    a.matrix = true;
-    a.gemm = {g.batch, g.m, g.k, g.n, g.flop_scale};
-    a.a = dy;
-    a.b = {second.tensor, TensorClass::saved, bytes(op, second)};
-    accumulate_into(list, grads, first.tensor, bytes(op, first));
+    before = existing(b, first.tensor, of_first);
+    Kernel& f = b.list.open(op.name + ".dgrad." + first.tensor, Phase::backward);
+    f.matrix = true;
+    f.gemm = {g.batch, g.m, g.k, g.n, g.flop_scale};
+    f.a = dy;
+    f.b = y;
+    contribute(b, first.tensor, of_first, before);
   }
 
-  void vector_backward(KernelList& list, Gradients& grads, const Operator& op) const {
-    std::vector<const Operand*> results;
-    for (const Operand& out : op.outputs) {
-      if (grads.count(out.tensor) > 0) results.push_back(&out);
-    }
+  void vector_backward(Backward& b, const Operator& op, BlockKernels& r) const {
     const bool starts = op.kind == OpKind::loss;
+    const std::vector<Access> results = result_gradients(b, op);
     if (results.empty() && !starts) return;
     // One gradient per input where the operator maps inputs to results one to one; a sum hands its
     // result's gradient to every input, and the pass that adds gradients up again belongs to the
-    // kernel where they meet (accumulate_into).
+    // kernel where they meet (contribute).
     const bool one_to_one = results.size() == op.inputs.size();
     const bool sum = op.kind == OpKind::elementwise && op.inputs.size() > 1 && !one_to_one;
     const int passes = op.backward_passes - (sum ? 1 : 0);
+    const std::string result = op.outputs.front().tensor;
     if (passes <= 0 && !starts) {
-      for (const Operand& in : op.inputs) pass_through(list, grads, in, *results.front());
+      for (const Operand& in : op.inputs) pass_through(b, in, result);
       return;
     }
-    const std::string from = starts ? "" : grads.at(results.front()->tensor).tensor;
-    if (starts || !list.can_extend(from)) {
-      list.open(op.name + ".grad", Phase::backward);
-    } else {
-      list.kernels.back().name += "+" + op.name + ".grad";
-    }
-    for (const Operand* result : results) list.read(grads.at(result->tensor));
+    // Everything is fetched before the kernel opens.
+    std::vector<Access> reads = results;
     for (const Operand& s : op.saved) {
-      if (saved_.count(s.tensor) > 0) list.read({s.tensor, TensorClass::saved, bytes(op, s)});
+      if (saved_.count(s.tensor) == 0) continue;
+      Layouts layouts = o_.splits.input_layouts(op, s);
+      if (s.storage == Storage::mask) layouts = resolved(o_.splits.output_layouts(op, s));
+      reads.push_back(fetch(b.list, b.saved, s.tensor, layouts, Phase::backward, s.tensor));
     }
-    list.kernels.back().vector_elements += points(local(op)) * passes;
+    std::vector<std::optional<Access>> before(op.inputs.size());
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      const Operand& in = op.inputs[i];
+      if (in.storage == Storage::index || (i > 0 && !one_to_one)) continue;
+      before[i] = existing(b, in.tensor, o_.splits.input_layouts(op, in));
+    }
+    if (!starts && b.list.can_extend(results.front().tensor)) {
+      b.list.kernels.back().name += "+" + op.name + ".grad";
+    } else {
+      b.list.open(op.name + ".grad", Phase::backward);
+    }
+    for (const Access& a : reads) b.list.read(a);
+    b.list.kernels.back().vector_elements += Operator::vector_elements(local(op)) * passes;
+    note_partial_gradient(op, r);
     if (op.kind == OpKind::embedding) {
       const Access rows{"d." + op.weights.front().tensor, TensorClass::gradient,
                         rows_touched(op, o_.state.gradient)};
-      list.read(rows);
-      list.kernels.back().writes.push_back(rows);
+      b.list.read(rows);
+      b.list.kernels.back().writes.push_back(rows);
       return;
     }
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const Operand& in = op.inputs[i];
       if (in.storage == Storage::index) continue;
       if (i == 0 || one_to_one) {
-        accumulate_into(list, grads, in.tensor, bytes(op, in));
+        contribute(b, in.tensor, o_.splits.input_layouts(op, in), before[i]);
       } else {
-        pass_through(list, grads, in, *results.front());
+        pass_through(b, in, result);
       }
     }
   }
 
   /// d(input) = d(result), or is added to what is there already by a kernel of its own, which the
   /// decoder's residuals never need.
-  void pass_through(KernelList& list, Gradients& grads, const Operand& in,
-                    const Operand& result) const {
+  void pass_through(Backward& b, const Operand& in, const std::string& result) const {
     if (in.storage == Storage::index) return;
-    const Access d = grads.at(result.tensor);
-    if (grads.count(in.tensor) == 0) {
-      grads[in.tensor] = d;
+    const Stored d = b.gradients.primary.at(result);
+    if (!has_gradient(b, in.tensor)) {
+      b.gradients.primary[in.tensor] = d;
       return;
     }
-    list.open("sum.d." + in.tensor, Phase::backward);
-    list.read(d);
-    accumulate_into(list, grads, in.tensor, d.bytes);
+    const Access other = gradient(b, in.tensor, without_partial(d.layouts));
+    const Access own = gradient(b, result, without_partial(d.layouts));
+    b.list.open("sum.d." + in.tensor, Phase::backward);
+    b.list.read(own);
+    contribute(b, in.tensor, without_partial(d.layouts), other);
+  }
+
+  /// A weight whose operator is cut by sample or token gets its gradient from part of the batch.
+  void note_partial_gradient(const Operator& op, BlockKernels& r) const {
+    if (op.weights.empty()) return;
+    const Partition p = o_.splits.of(op);
+    for (std::size_t a = 0; a < axes_.size(); ++a) {
+      if (p.cut[a] != Dim::row && p.cut[a] != Dim::batch) continue;
+      r.partial_gradients[a] += o_.splits.local_parameters(op) * o_.state.gradient;
+    }
   }
 
   KernelList run_backward(BlockKernels& r) const {
-    KernelList list;
-    Gradients grads;
+    Backward b;
+    for (const std::string& name : saved_) {
+      b.saved.primary[name] = {name, TensorClass::saved, home_.at(name)};
+    }
     if (!output_.empty()) {
       r.output_gradient = "d." + output_ + ".in";
-      grads[output_] = {r.output_gradient, TensorClass::temporary, r.output_bytes};
+      b.gradients.primary[output_] = {r.output_gradient, TensorClass::temporary, o_.boundary};
     }
     for (auto op = block_.operators.rbegin(); op != block_.operators.rend(); ++op) {
       if (op->kind == OpKind::gemm) {
-        gemm_backward(list, grads, *op);
+        gemm_backward(b, *op, r);
       } else if (op->kind == OpKind::batched_gemm) {
-        batched_backward(list, grads, *op);
+        batched_backward(b, *op);
       } else {
-        vector_backward(list, grads, *op);
+        vector_backward(b, *op, r);
       }
     }
-    if (!input_.empty()) r.input_gradient = grads.at(input_).tensor;
-    list.drop_internal({r.input_gradient});
-    return list;
+    if (!input_.empty()) r.input_gradient = gradient(b, input_, o_.boundary).tensor;
+    b.list.drop_internal({r.input_gradient});
+    return std::move(b.list);
   }
 
   const Block& block_;
   const KernelOptions& o_;
+  const std::vector<GroupAxis>& axes_;
   bool recompute_ = false;
   std::set<std::string> saved_;  // ordered: the stash is listed the same way every time
   std::string input_, output_;
+  std::map<std::string, std::int64_t> whole_;
+  std::map<std::string, Layouts> home_;  // where forward leaves each tensor
 };
 
 std::int64_t total(const std::vector<SizedTensor>& tensors) {
@@ -446,6 +583,15 @@ std::string to_string(TensorClass c) {
 
 std::int64_t BlockKernels::stash_bytes() const { return total(stash); }
 std::int64_t BlockKernels::rebuilt_bytes() const { return total(rebuilt); }
+
+Layouts boundary_layouts(const Graph& graph, const Splits& splits) {
+  for (const Block& block : graph.blocks) {
+    if (block.name != "layer") continue;
+    const Operator& first = block.operators.front();
+    return splits.input_layouts(first, first.inputs.front());
+  }
+  return {};
+}
 
 BlockKernels make_kernels(const Block& block, const KernelOptions& options) {
   return Builder(block, options).build();

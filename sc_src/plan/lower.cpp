@@ -175,13 +175,17 @@ class Lowering {
       const bool sends = !sent.empty() && std::any_of(k.writes.begin(), k.writes.end(), [&](const Access& a) {
         return a.tensor == leaving;
       });
-      w.kernel(k, costs[i], leaving, sends ? sent : std::vector<std::int64_t>{}, channel, to);
-      if (k.all_reduce > 0) {
+      if (k.collective) {
+        const GroupAxis& axis = planner_.splits().axes()[k.collective->axis];
         Ring ring;
-        ring.name = k.name + ".all_reduce";
+        ring.name = k.name;
         ring.phase = k.phase;
-        ring.parts = static_cast<std::uint32_t>(plan_.tensor);
-        w.all_reduce(ring, k.writes.front().tensor, k.writes.front().cls, k.all_reduce);
+        ring.cause = axis.cause;
+        ring.parts = static_cast<std::uint32_t>(axis.degree);
+        w.collective(ring, *k.collective, k.reads.front(), k.writes.front());
+        if (sends) w.send(leaving, sent, k.phase, channel, to);
+      } else {
+        w.kernel(k, costs[i], leaving, sends ? sent : std::vector<std::int64_t>{}, channel, to);
       }
     }
   }
@@ -198,16 +202,29 @@ class Lowering {
     }
     const Operator& table = embedding.operators.front();
     if (head.find(OpRole::head).weights.front().tensor != table.weights.front().tensor) return 0;
-    const Extents local = local_extents(table, megatron_partition(table, plan_.tensor), 1);
-    return local_elements(table.weights.front(), local) * plan_.state_bytes().gradient;
+    return operand_elements(table.weights.front(), planner_.splits().local(table, 1)) *
+           plan_.state_bytes().gradient;
+  }
+
+  /// Gradient bytes of a stage that hold part of the batch's tokens or samples only.
+  std::int64_t partial_gradients(const StagePlan& stage, std::size_t axis) {
+    std::int64_t bytes = 0;
+    for (std::size_t i = stage.range.first; i < stage.range.last; ++i) {
+      bytes += planner_.kernels(graph_.chain[i], plan_.micro_batch).partial_gradients[axis];
+    }
+    return bytes;
   }
 
   std::optional<std::uint32_t> update_segment(const StagePlan& stage, int replica) {
     const bool steps = plan_.optimizer != OptimizerKind::none;
     const std::int64_t tied = tied_bytes(stage);
-    if (!training() || (!steps && plan_.data == 1 && tied == 0)) return {};
+    std::int64_t partial = 0;
+    for (std::size_t a = 0; a < planner_.splits().axes().size(); ++a) {
+      partial += partial_gradients(stage, a);
+    }
+    if (!training() || (!steps && plan_.data == 1 && tied == 0 && partial == 0)) return {};
     const int ring_position = plan_.data > 1 ? replica : 0;
-    const auto key = std::make_tuple(stage.local_parameters, tied, ring_position,
+    const auto key = std::make_tuple(stage.local_parameters, tied, partial, ring_position,
                                      stage.residency.in_sram, stage.sram_resident);
     const auto it = updates_.find(key);
     if (it != updates_.end()) return it->second;
@@ -219,6 +236,17 @@ class Lowering {
       w.exchange("tied embedding exchange", "gradient", TensorClass::gradient, tied, Channel::tied,
                  Peers::tied);
     }
+    // Weights whose operators are cut by token or sample: their gradients are summed over the axis.
+    for (std::size_t a = 0; a < planner_.splits().axes().size(); ++a) {
+      const GroupAxis& axis = planner_.splits().axes()[a];
+      const Access partial{"gradient", TensorClass::gradient, partial_gradients(stage, a)};
+      Ring ring;
+      ring.name = axis.name + " gradient all_reduce";
+      ring.phase = Phase::gradient_sync;
+      ring.cause = axis.cause;
+      ring.parts = static_cast<std::uint32_t>(axis.degree);
+      w.collective(ring, {CollectiveKind::all_reduce, a, partial.bytes}, partial, partial);
+    }
     Ring ring;
     ring.name = "gradient all_reduce";
     ring.phase = Phase::gradient_sync;
@@ -228,8 +256,9 @@ class Lowering {
     ring.previous = Peers::replica_previous;
     ring.parts = static_cast<std::uint32_t>(plan_.data);
     ring.position = replica;
-    w.all_reduce(ring, "gradient", TensorClass::gradient,
-                 stage.local_parameters * plan_.state_bytes().gradient);
+    const Access gradient{"gradient", TensorClass::gradient,
+                          stage.local_parameters * plan_.state_bytes().gradient};
+    w.collective(ring, {CollectiveKind::all_reduce, 0, gradient.bytes}, gradient, gradient);
     if (steps) {
       w.kernel(optimizer_kernel(plan_, stage.local_parameters), cost);
       w.release(Space::sram, cost.footprint);
@@ -283,7 +312,8 @@ class Lowering {
                       std::int64_t, std::vector<std::int64_t>, std::vector<std::int64_t>>,
            std::uint32_t>
       segments_;
-  std::map<std::tuple<std::int64_t, std::int64_t, int, std::array<bool, kTensorClasses>, std::int64_t>,
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, int,
+                      std::array<bool, kTensorClasses>, std::int64_t>,
            std::uint32_t>
       updates_;
 };

@@ -2,81 +2,159 @@
 
 #include <algorithm>
 
+#include <tilewright/plan/plan.h>
+
 namespace tilewright {
 namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-int storage_bytes(Storage storage, DType precision) {
-  switch (storage) {
-    case Storage::compute: return bytes_of(precision);
-    case Storage::mask: return 1;
-    case Storage::fp32:
-    case Storage::index: return 4;
-  }
-  return 4;
-}
-
 }  // namespace
 
-Partition megatron_partition(const Operator& op, int tensor) {
-  Partition p;
-  switch (op.role) {
-    case OpRole::qkv:
-    case OpRole::mlp_up:
-    case OpRole::activation:
-    case OpRole::head:
-    case OpRole::loss: p[Dim::col] = tensor; break;
-    case OpRole::rotary:
-    case OpRole::scores:
-    case OpRole::softmax:
-    case OpRole::context:
-      p[op.extents[Dim::head] > 1 ? Dim::head : Dim::col] = tensor;
-      break;
-    case OpRole::projection:
-    case OpRole::mlp_down:
-    case OpRole::embedding: p[Dim::red] = tensor; break;
-    case OpRole::attention_norm:
-    case OpRole::attention_residual:
-    case OpRole::mlp_norm:
-    case OpRole::mlp_residual:
-    case OpRole::final_norm: break;
+std::string to_string(Layout layout) {
+  switch (layout) {
+    case Layout::replicated: return "replicated";
+    case Layout::partial: return "partial";
+    case Layout::batch: return "batch";
+    case Layout::token: return "token";
+    case Layout::feature: return "feature";
+    case Layout::key: return "key";
   }
-  return p;
+  return "?";
 }
 
-Extents local_extents(const Operator& op, const Partition& partition, std::int64_t samples) {
-  Extents local;
-  for (int d = 0; d < kDims; ++d) {
-    local.size[d] = ceil_div(op.extents.size[d], partition.degree[d]);
-  }
-  local[Dim::batch] = samples;
-  return local;
-}
-
-std::int64_t local_elements(const Operand& operand, const Extents& local) {
+std::int64_t operand_elements(const Operand& operand, const Extents& extents) {
   std::int64_t elements = 1;
   for (int d = 0; d < kDims; ++d) {
-    if (operand.dims.has(static_cast<Dim>(d))) elements *= local.size[d];
+    if (operand.dims.has(static_cast<Dim>(d))) elements *= extents.size[d];
   }
   return ceil_div(elements * operand.numerator, operand.denominator);
 }
 
-std::int64_t local_bytes(const Operand& operand, const Extents& local, DType precision) {
-  return local_elements(operand, local) * storage_bytes(operand.storage, precision);
+std::int64_t operand_bytes(const Operand& operand, const Extents& extents, DType precision) {
+  return operand_elements(operand, extents) * bytes_of(operand.storage, precision);
 }
 
-std::int64_t local_parameters(const Operator& op, const Partition& partition) {
-  const Extents local = local_extents(op, partition, 1);
-  Extents whole = op.extents;
-  std::int64_t in_matrices = 0, of_rank = 0;
-  for (const Operand& w : op.weights) {
-    in_matrices += local_elements(w, whole);
-    of_rank += local_elements(w, local);
+Splits::Splits(std::vector<GroupAxis> axes) : axes_(std::move(axes)) {}
+
+int Splits::ranks() const {
+  int n = 1;
+  for (const GroupAxis& a : axes_) n *= a.degree;
+  return n;
+}
+
+void Splits::set(OpRole role, std::size_t axis, std::optional<Dim> dim) {
+  by_role_[static_cast<std::size_t>(role)][axis] = dim;
+}
+
+Partition Splits::of(const Operator& op) const {
+  Partition p;
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if (axes_[a].degree > 1) p.cut[a] = by_role_[static_cast<std::size_t>(op.role)][a];
   }
-  // Biases and norm scales follow the output features.
-  const std::int64_t rest = std::max<std::int64_t>(0, op.parameters - in_matrices);
-  return of_rank + ceil_div(rest, partition[Dim::col]);
+  return p;
+}
+
+int Splits::degree(const Partition& partition, Dim dim) const {
+  int n = 1;
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if (partition.cut[a] == dim) n *= axes_[a].degree;
+  }
+  return n;
+}
+
+Extents Splits::local(const Operator& op, std::int64_t samples) const {
+  const Partition p = of(op);
+  Extents whole = op.extents;
+  whole[Dim::batch] = samples;
+  Extents local;
+  for (int d = 0; d < kDims; ++d) {
+    local.size[d] = ceil_div(whole.size[d], degree(p, static_cast<Dim>(d)));
+  }
+  return local;
+}
+
+std::int64_t Splits::local_parameters(const Operator& op) const {
+  const Extents of_rank = local(op, 1);
+  std::int64_t in_operands = 0, held = 0;
+  for (const Operand& w : op.weights) {
+    in_operands += operand_elements(w, op.extents);
+    held += operand_elements(w, of_rank);
+  }
+  // Parameters that no operand shows follow the output features.
+  const std::int64_t rest = std::max<std::int64_t>(0, op.parameters - in_operands);
+  return held + ceil_div(rest, degree(of(op), Dim::col));
+}
+
+/// The axis of the tensor that a cut of `cut` divides; nothing when the operand does not have it.
+std::optional<Layout> Splits::layout_of(const Operator& op, const Operand& operand, Dim cut) const {
+  if (!operand.dims.has(cut)) return {};
+  switch (cut) {
+    case Dim::batch: return Layout::batch;
+    case Dim::head: return Layout::feature;
+    case Dim::row: return Layout::token;
+    case Dim::col:
+      // The columns of the scores are key tokens: of K as it is read, of the scores as written.
+      if (op.role == OpRole::scores) {
+        return operand.dims.has(Dim::row) ? Layout::key : Layout::token;
+      }
+      return op.role == OpRole::softmax ? Layout::key : Layout::feature;
+    case Dim::red:
+      if (op.role == OpRole::context) {
+        return operand.dims.has(Dim::row) ? Layout::key : Layout::token;
+      }
+      return Layout::feature;
+  }
+  return {};
+}
+
+Layouts Splits::input_layouts(const Operator& op, const Operand& operand) const {
+  Layouts result{};
+  const Partition p = of(op);
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if (p.cut[a]) result[a] = layout_of(op, operand, *p.cut[a]).value_or(Layout::replicated);
+  }
+  return result;
+}
+
+Layouts Splits::output_layouts(const Operator& op, const Operand& operand) const {
+  Layouts result{};
+  const Partition p = of(op);
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    // A cut that the result does not show was summed over.
+    if (p.cut[a]) result[a] = layout_of(op, operand, *p.cut[a]).value_or(Layout::partial);
+  }
+  return result;
+}
+
+int Splits::pieces(const Layouts& layouts) const {
+  int n = 1;
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if (layouts[a] != Layout::replicated && layouts[a] != Layout::partial) n *= axes_[a].degree;
+  }
+  return n;
+}
+
+Splits make_splits(const PlanConfig& plan) {
+  Splits s({{"tensor", plan.tensor, Cause::tensor}});
+  constexpr std::size_t kTensor = 0;
+  for (const OpRole role : {OpRole::qkv, OpRole::rotary, OpRole::mlp_up, OpRole::activation,
+                            OpRole::head, OpRole::loss}) {
+    s.set(role, kTensor, Dim::col);
+  }
+  for (const OpRole role : {OpRole::scores, OpRole::softmax, OpRole::context}) {
+    s.set(role, kTensor, Dim::head);
+  }
+  for (const OpRole role : {OpRole::projection, OpRole::mlp_down, OpRole::embedding}) {
+    s.set(role, kTensor, Dim::red);
+  }
+  if (plan.sequence_parallel) {
+    for (const OpRole role : {OpRole::attention_norm, OpRole::attention_residual, OpRole::mlp_norm,
+                              OpRole::mlp_residual, OpRole::final_norm}) {
+      s.set(role, kTensor, Dim::row);
+    }
+  }
+  return s;
 }
 
 }  // namespace tilewright

@@ -25,6 +25,7 @@ void read_parallelism(const Section& section, PlanConfig& plan) {
   degree("pipeline", plan.pipeline, plan.where_pipeline);
   degree("tensor", plan.tensor, plan.where_tensor);
   degree("data", plan.data, plan.where_data);
+  plan.sequence_parallel = section.flag("sequence_parallel", false);
   const std::int64_t ranks = std::int64_t{plan.pipeline} * plan.tensor * plan.data;
   if (ranks > kMaxTiles) {
     section.fail("", fmt::format("pipeline {} × tensor {} × data {} are {} ranks; at most {} tiles "

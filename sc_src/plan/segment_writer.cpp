@@ -25,6 +25,7 @@ Share whole(std::int64_t bytes) { return {static_cast<std::uint64_t>(bytes), 1, 
 
 // Amounts are 32-bit: a finer cut than this changes no time by a picosecond that matters.
 constexpr std::int64_t kMostPieces = 1 << 20;
+constexpr std::int64_t kFewBlocks = 32;
 
 }  // namespace
 
@@ -35,24 +36,30 @@ SegmentWriter::SegmentWriter(Program& program, std::string name, const Residency
 }
 
 std::uint32_t SegmentWriter::add(Instruction i, const Dependences& after) {
-  // The latest per engine implies the earlier ones.
+  // The latest per engine implies the earlier ones (of one load, the whole implies the head).
   std::array<std::int64_t, kEngines> latest;
   latest.fill(-1);
+  std::array<bool, kEngines> head{};
   for (const std::uint32_t d : after) {
-    auto& l = latest[static_cast<int>(segment_.code[d].engine)];
-    l = std::max(l, static_cast<std::int64_t>(d));
+    const std::uint32_t index = d & ~kHead;
+    const auto engine = static_cast<std::size_t>(segment_.code[index].engine);
+    const auto i64 = static_cast<std::int64_t>(index);
+    if (i64 < latest[engine]) continue;
+    head[engine] = (i64 > latest[engine] || head[engine]) && (d & kHead) != 0;
+    latest[engine] = i64;
   }
   // In-order engines make a dependence on the instruction's own stream redundant.
   const bool completes_in_order =
       i.engine == Engine::matrix || i.engine == Engine::vector || i.engine == Engine::net_recv;
   if (completes_in_order) latest[static_cast<int>(i.engine)] = -1;
   std::size_t n = 0;
-  for (const std::int64_t l : latest) {
+  for (std::size_t e = 0; e < latest.size(); ++e) {
+    const std::int64_t l = latest[e];
     if (l < 0) continue;
     if (n == i.after.size()) {
       throw InternalError("segment " + segment_.name + ": too many dependences");
     }
-    i.after[n++] = static_cast<std::uint32_t>(l);
+    i.after[n++] = static_cast<std::uint32_t>(l) | (head[e] ? kHead : 0);
   }
   segment_.code.push_back(i);
   return static_cast<std::uint32_t>(segment_.code.size() - 1);
@@ -90,7 +97,7 @@ std::uint32_t SegmentWriter::message(Opcode op, std::uint16_t name, Phase phase,
 }
 
 std::uint32_t SegmentWriter::compute(std::uint16_t name, Phase phase, std::uint32_t shape,
-                                     Engine engine, std::uint32_t amount,
+                                     Engine engine, std::uint32_t begin, std::uint32_t amount,
                                      const Dependences& after) {
   Instruction i;
   i.op = Opcode::compute;
@@ -98,6 +105,7 @@ std::uint32_t SegmentWriter::compute(std::uint16_t name, Phase phase, std::uint3
   i.name = name;
   i.phase = phase;
   i.operand = shape;
+  i.begin = begin;
   i.amount = amount;
   if (!started_) {
     i.after_previous = true;
@@ -198,7 +206,8 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
   for (const Access& w : k.writes) {
     if (sends && w.tensor == sent && !residency_[w.cls]) store_bytes -= w.bytes;
   }
-  const bool streams = cost.load > 0 || store_bytes > 0 || sends;
+  const bool hands_over = store_bytes > 0 || sends;
+  const bool streams = cost.load > 0 || hands_over;
   const std::int64_t blocks = streams ? std::min(cost.blocks, kMostPieces) : 1;
   const auto n = static_cast<std::uint32_t>(blocks);
 
@@ -213,120 +222,157 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
   Dependences first_data = from_sram, all_data = from_sram;
   if (cost.load > 0) {
     from_dram.insert(from_dram.end(), buffers_.begin(), buffers_.end());
-    const std::int64_t fill = n == 1 ? cost.load : std::clamp<std::int64_t>(cost.fill, 1, cost.load);
-    const std::uint32_t first =
-        transfer(Opcode::load, name, k.phase, Cause::memory, whole(fill), from_dram);
-    first_data.push_back(first);
-    all_data.push_back(first);
-    if (fill < cost.load) {
-      all_data.back() =
-          transfer(Opcode::load, name, k.phase, Cause::memory, whole(cost.load - fill), {});
+    const std::uint32_t l =
+        transfer(Opcode::load, name, k.phase, Cause::memory, whole(cost.load), from_dram);
+    const std::int64_t head = std::clamp<std::int64_t>(cost.fill, 1, cost.load);
+    if (n > 1 && head < cost.load) {
+      segment_.code[l].head = static_cast<std::uint64_t>(head);
+      first_data.push_back(l | kHead);
+    } else {
+      first_data.push_back(l);
     }
+    all_data.push_back(l);
   } else {
     // Tensors in DRAM that this kernel accounts no bytes for still order it.
     first_data.insert(first_data.end(), from_dram.begin(), from_dram.end());
     all_data = first_data;
   }
 
-  // Engines: the first block once the fill is there, the last once everything is.
+  // Engines: all blocks but the last once the first is there, the last once everything is.
   const Engine main = k.matrix ? Engine::matrix : Engine::vector;
   const bool has_main = k.matrix || k.vector_elements > 0;
-  Dependences first_done = first_data, done = all_data, freed;
+  // What streams out starts with the first block; of very many blocks that is at once.
+  Dependences streaming = first_data, done = all_data, freed;
   if (has_main) {
     const std::uint32_t main_shape = shape(k, cost, main, n);
     std::uint32_t last = 0;
     if (n == 1) {
-      last = compute(name, k.phase, main_shape, main, 1, all_data);
-      first_done = {last};
+      last = compute(name, k.phase, main_shape, main, 0, 1, all_data);
       freed = {last};
     } else {
-      last = compute(name, k.phase, main_shape, main, 1, first_data);
-      first_done = {last};
-      freed = {last};
-      if (n > 2) {
-        last = compute(name, k.phase, main_shape, main, n - 2, {});
-        freed = {last};
-      }
-      last = compute(name, k.phase, main_shape, main, 1, all_data);
+      const std::uint32_t begin = n > 2 && n <= kFewBlocks && hands_over ? 1 : 0;
+      if (begin > 0) streaming = {compute(name, k.phase, main_shape, main, 0, 1, first_data)};
+      freed = {compute(name, k.phase, main_shape, main, begin, n - 1 - begin, first_data)};
+      last = compute(name, k.phase, main_shape, main, n - 1, 1, all_data);
     }
     done = {last};
     if (k.matrix && k.vector_elements > 0) {
+      // The pointwise part follows block by block: its first blocks go while the matrix engine works.
       const std::uint32_t epilogue = shape(k, cost, Engine::vector, n);
-      if (n > 1) compute(name, k.phase, epilogue, Engine::vector, n - 1, first_done);
-      done = {compute(name, k.phase, epilogue, Engine::vector, 1, {last})};
-      if (n == 1) first_done = done;
+      if (n > 1) compute(name, k.phase, epilogue, Engine::vector, 0, n - 1, first_data);
+      done = {compute(name, k.phase, epilogue, Engine::vector, n - 1, 1, {last})};
     }
   }
   buffers_ = freed;
 
-  // Results: what streams out while the engines run, then the last block.
-  const auto hand_over = [&](std::int64_t bytes, const auto& issue) {
-    const auto parts = message_parts(bytes, blocks);
-    std::uint32_t i = 0;
-    for (std::size_t p = 0; p < parts.size(); ++p) {
-      i = issue(parts[p], p + 1 == parts.size() ? done : first_done);
-    }
-    return i;
-  };
   Dependences stored = done;
   if (store_bytes > 0) {
-    stored = {hand_over(store_bytes, [&](std::int64_t bytes, const Dependences& after) {
-      return transfer(Opcode::store, name, k.phase, Cause::memory, whole(bytes), after);
-    })};
+    stored = {stream_out(name, k.phase, store_bytes, n, streaming, done)};
   }
   if (sends) {
     const std::uint16_t transfer_name = program_.intern("stage transfer");
     for (std::size_t p = 0; p < send.size(); ++p) {
       message(Opcode::send, transfer_name, k.phase, Cause::pipeline, channel, to, whole(send[p]),
-              p + 1 == send.size() ? done : first_done);
+              p + 1 == send.size() ? done : streaming);
     }
   }
   for (const Access& w : k.writes) ready_[w.tensor] = residency_[w.cls] ? done : stored;
 }
 
-void SegmentWriter::all_reduce(const Ring& ring, const std::string& tensor, TensorClass cls,
-                               std::int64_t bytes) {
-  const std::uint32_t p = ring.parts;
-  if (p < 2 || bytes == 0) return;
-  const std::uint16_t name = program_.intern(ring.name);
-  const std::int64_t first_part = bytes / p;
-  Dependences first = gate_, all;
-  append_ready(tensor, first);
-  if (!residency_[cls]) {
-    // The ring streams through the SRAM: its first chunk starts it, the rest follows.
-    if (first_part > 0) {
-      first = {transfer(Opcode::load, name, ring.phase, ring.cause, whole(first_part), first)};
+std::uint32_t SegmentWriter::stream_out(std::uint16_t name, Phase phase, std::int64_t bytes,
+                                        std::int64_t blocks, const Dependences& first,
+                                        const Dependences& last) {
+  // With few blocks the last one's store is worth seeing: it starts when the block is done. With many
+  // it vanishes beside the rest, and one store that ends no earlier than the engines does.
+  const auto parts = message_parts(bytes, blocks);
+  if (blocks <= kFewBlocks) {
+    std::uint32_t i = 0;
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      i = transfer(Opcode::store, name, phase, Cause::memory, whole(parts[p]),
+                   p + 1 == parts.size() ? last : first);
     }
-    all = {transfer(Opcode::load, name, ring.phase, ring.cause, whole(bytes - first_part),
-                    first_part > 0 ? Dependences{} : first)};
+    return i;
+  }
+  const std::uint32_t i = transfer(Opcode::store, name, phase, Cause::memory, whole(bytes), first);
+  segment_.code[i].until = last.back();
+  return i;
+}
+
+void SegmentWriter::collective(const Ring& ring, const Collective& what, const Access& from,
+                               const Access& to) {
+  const std::uint32_t p = ring.parts;
+  if (p < 2 || what.bytes == 0) return;
+  const std::uint16_t name = program_.intern(ring.name);
+  // The ring streams through the SRAM: the first chunk of a tensor in DRAM starts it, and its last
+  // step of reduction (or the first of forwarding) waits for the rest.
+  Dependences first = gate_, all;
+  append_ready(from.tensor, first);
+  if (!residency_[from.cls]) {
+    const std::uint32_t l = transfer(Opcode::load, name, ring.phase, Cause::memory,
+                                     whole(from.bytes), first);
+    segment_.code[l].head = static_cast<std::uint64_t>(std::max<std::int64_t>(1, what.bytes / p));
+    const bool cut = what.bytes / p >= 1 && what.bytes / p < from.bytes;
+    first = {cut ? l | kHead : l};
+    all = {l};
   }
   const auto chunk = [&](std::int64_t offset) {
     const auto o = static_cast<std::uint32_t>(((offset % p) + p) % p);
-    Share s{static_cast<std::uint64_t>(bytes), p, o};
+    Share s{static_cast<std::uint64_t>(what.bytes), p, o};
     if (ring.position < 0) return s;
     return whole(static_cast<std::int64_t>(s.bytes(static_cast<std::uint32_t>(ring.position))));
   };
-  const auto step = [&](std::int64_t send, std::int64_t recv, const Dependences& after) {
-    message(Opcode::send, name, ring.phase, ring.cause, ring.channel, ring.next, chunk(send), after);
-    return message(Opcode::recv, name, ring.phase, ring.cause, ring.channel, ring.previous,
-                   chunk(recv), {});
+  const auto step = [&](const Share& send, const Share& recv, const Dependences& after) {
+    message(Opcode::send, name, ring.phase, ring.cause, ring.channel, ring.next, send, after);
+    return message(Opcode::recv, name, ring.phase, ring.cause, ring.channel, ring.previous, recv,
+                   {});
   };
-  Dependences after = first;
+  Dependences after = first, streaming = first;
   const std::int64_t last = static_cast<std::int64_t>(p) - 2;
-  for (std::int64_t i = 0; i <= last; ++i) {  // reduce-scatter: chunk r-i goes on, r-1-i comes
-    if (i == last && i > 0) after.insert(after.end(), all.begin(), all.end());
-    after = {step(-i, -1 - i, after)};
+  const bool reduces = what.kind == CollectiveKind::all_reduce ||
+                       what.kind == CollectiveKind::reduce_scatter;
+  if (reduces) {
+    // Rank r ends with chunk r (reduce-scatter) or, when it goes on round the ring, with r+1.
+    const std::int64_t shift = what.kind == CollectiveKind::reduce_scatter ? -1 : 0;
+    for (std::int64_t i = 0; i <= last; ++i) {
+      if (i == last && i > 0) after.insert(after.end(), all.begin(), all.end());
+      after = {step(chunk(shift - i), chunk(shift - 1 - i), after)};
+    }
+    streaming = after;
+    if (last == 0) after.insert(after.end(), all.begin(), all.end());
   }
-  const Dependences reduced = after;
-  if (last == 0) after.insert(after.end(), all.begin(), all.end());
-  for (std::int64_t i = 0; i <= last; ++i) {  // all-gather: chunk r+1-i goes on, r-i comes
-    after = {step(1 - i, -i, after)};
+  if (what.kind == CollectiveKind::all_reduce || what.kind == CollectiveKind::all_gather) {
+    const std::int64_t shift = what.kind == CollectiveKind::all_reduce ? 1 : 0;
+    if (!reduces) {
+      after.insert(after.end(), all.begin(), all.end());
+      streaming = after;
+    }
+    for (std::int64_t i = 0; i <= last; ++i) {
+      after = {step(chunk(shift - i), chunk(shift - 1 - i), after)};
+    }
   }
-  ready_[tensor] = after;
-  if (!residency_[cls]) {
-    transfer(Opcode::store, name, ring.phase, ring.cause, whole(bytes - first_part), reduced);
-    ready_[tensor] = {
-        transfer(Opcode::store, name, ring.phase, ring.cause, whole(first_part), after)};
+  if (what.kind == CollectiveKind::all_to_all) {
+    after.insert(after.end(), all.begin(), all.end());
+    streaming = after;
+    const std::int64_t part = what.bytes / p / p;
+    for (std::int64_t i = 0; i <= last; ++i) {
+      const Share rest = whole(part * (last + 1 - i));
+      after = {step(rest, rest, after)};
+    }
+  }
+  ready_[to.tensor] = after;
+  if (!residency_[to.cls]) {
+    ready_[to.tensor] = {
+        stream_out(name, ring.phase, to.bytes, p, streaming, after)};
+  }
+}
+
+void SegmentWriter::send(const std::string& tensor, const std::vector<std::int64_t>& parts,
+                         Phase phase, Channel channel, Peers to) {
+  Dependences after = gate_;
+  append_ready(tensor, after);
+  for (const std::int64_t part : parts) {
+    message(Opcode::send, program_.intern("stage transfer"), phase, Cause::pipeline, channel, to,
+            whole(part), after);
   }
 }
 

@@ -25,7 +25,7 @@ constexpr int kPeerTables = 7;
 /// Program::channels of lower().
 enum class Channel : std::uint16_t { tensor, forward, backward, data, tied };
 
-/// A ring all-reduce: reduce-scatter, then all-gather, over `parts` chunks.
+/// The ring that a collective runs on.
 struct Ring {
   std::string name;
   Phase phase = Phase::forward;
@@ -62,8 +62,13 @@ class SegmentWriter {
               const std::vector<std::int64_t>& send = {}, Channel channel = Channel::forward,
               Peers to = Peers::stage_next);
 
-  /// Sums `tensor` over the ring, in place.
-  void all_reduce(const Ring& ring, const std::string& tensor, TensorClass cls, std::int64_t bytes);
+  /// Converts `from` into `to` (the same tensor for an all-reduce): reduce-scatter and all-gather are
+  /// parts-1 steps of one chunk, an all-reduce one after the other; an all-to-all passes on, step by
+  /// step, what is not for the rank itself.
+  void collective(const Ring& ring, const Collective& what, const Access& from, const Access& to);
+  /// Sends a tensor that is complete.
+  void send(const std::string& tensor, const std::vector<std::int64_t>& parts, Phase phase,
+            Channel channel, Peers to);
   /// Exchanges `tensor` with one peer and adds what comes.
   void exchange(const std::string& name, const std::string& tensor, TensorClass cls,
                 std::int64_t bytes, Channel channel, Peers peer);
@@ -82,7 +87,10 @@ class SegmentWriter {
   std::uint32_t message(Opcode op, std::uint16_t name, Phase phase, Cause cause, Channel channel,
                         Peers peer, Share share, const Dependences& after);
   std::uint32_t compute(std::uint16_t name, Phase phase, std::uint32_t shape, Engine engine,
-                        std::uint32_t amount, const Dependences& after);
+                        std::uint32_t begin, std::uint32_t amount, const Dependences& after);
+  /// Stores `bytes` that become available from `first` on and are complete after `last`.
+  std::uint32_t stream_out(std::uint16_t name, Phase phase, std::int64_t bytes, std::int64_t blocks,
+                           const Dependences& first, const Dependences& last);
   std::uint32_t shape(const Kernel& kernel, const KernelCost& cost, Engine engine,
                       std::uint32_t pieces);
   void append_ready(const std::string& tensor, Dependences& to) const;

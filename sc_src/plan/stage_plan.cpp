@@ -69,7 +69,12 @@ Kernel optimizer_kernel(const PlanConfig& plan, std::int64_t local_parameters) {
 
 StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const MachineConfig& machine,
                            const Placement& placement)
-    : graph_(graph), plan_(plan), machine_(machine), placement_(placement),
+    : graph_(graph),
+      plan_(plan),
+      machine_(machine),
+      placement_(placement),
+      splits_(make_splits(plan)),
+      boundary_(boundary_layouts(graph, splits_)),
       dram_of_(assign_dram(machine)) {
   clients_.assign(machine.dram.sites.size(), 0);
   std::size_t per_tile = 1;
@@ -82,8 +87,7 @@ StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const Mac
 }
 
 KernelOptions StagePlanner::kernel_options(std::int64_t samples) const {
-  KernelOptions o;
-  o.tensor = plan_.tensor;
+  KernelOptions o{splits_, boundary_};
   o.samples = samples;
   o.precision = plan_.precision;
   o.state = plan_.state_bytes();
@@ -174,6 +178,7 @@ StagePlan StagePlanner::plan_stage(int stage, const StageRange& range) {
   for (std::size_t i = 0; i < range.first; ++i) before += graph_.block(i).name == "layer" ? 1 : 0;
   s.first_layer = before;
 
+  const Splits whole({});
   std::set<std::string> tied;  // a table shared by embedding and head is held once per stage
   for (std::size_t i = range.first; i < range.last; ++i) {
     const Block& block = graph_.block(i);
@@ -183,8 +188,8 @@ StagePlan StagePlanner::plan_stage(int stage, const StageRange& range) {
     s.head |= block.operators.back().kind == OpKind::loss;
     for (const Operator& op : block.operators) {
       if (!layer && !op.weights.empty() && !tied.insert(op.weights.front().tensor).second) continue;
-      s.parameters += local_parameters(op, Partition{});
-      s.local_parameters += local_parameters(op, megatron_partition(op, plan_.tensor));
+      s.parameters += whole.local_parameters(op);
+      s.local_parameters += splits_.local_parameters(op);
     }
   }
   const auto m = static_cast<std::uint32_t>(plan_.micro_batches(0).size());
@@ -229,16 +234,8 @@ void StagePlanner::list_memory(StagePlan& s) {
 std::optional<std::pair<double, double>> StagePlanner::evaluate(const StagePlan& s) {
   double seconds = 0, traffic = 0;
   const auto account = [&](const Kernel& k, const KernelCost& c, double times) {
-    double t = kernel_seconds(k, c, rates_);
-    double bytes = static_cast<double>(c.load + c.store);
-    if (k.all_reduce > 0 && !s.residency[k.writes.front().cls]) {
-      // The all-reduce reads the partial result and writes the sum.
-      const double moved = 2.0 * static_cast<double>(k.all_reduce);
-      t += moved / rates_.dram_bytes_per_s;
-      bytes += moved;
-    }
-    seconds += times * t;
-    traffic += times * bytes;
+    seconds += times * kernel_seconds(k, c, rates_);
+    traffic += times * static_cast<double>(c.load + c.store);
   };
   const auto micro_batches = static_cast<double>(plan_.micro_batches(0).size());
   for (std::size_t i = s.range.first; i < s.range.last; ++i) {

@@ -91,11 +91,23 @@ void check_instruction(const Program& program, std::size_t segment, std::size_t 
     return fmt::format("name {} is not an index of the {} names", code.name, program.names.size());
   });
   for (const std::uint32_t after : code.after) {
-    require(after == kNone || after < i, [&] {
-      return fmt::format("depends on instruction {}; a dependence must be on an earlier one",
-                         after);
+    if (after == kNone) continue;
+    const std::uint32_t on = after & ~kHead;
+    require(on < i, [&] {
+      return fmt::format("depends on instruction {}; a dependence must be on an earlier one", on);
+    });
+    const Instruction& target = program.segments[segment].code[on];
+    require((after & kHead) == 0 || (target.op == Opcode::load && target.head > 0), [&] {
+      return fmt::format("depends on the head of instruction {}, which is no load with a head", on);
     });
   }
+  require(code.head == 0 || (code.op == Opcode::load && code.head < code.share.total), [&] {
+    return fmt::format("head {} belongs to a load of more than as many bytes", code.head);
+  });
+  require(code.until == kNone || (code.op == Opcode::store && code.until < i), [&] {
+    return fmt::format("ends with instruction {}; only a store does, with an earlier instruction",
+                       code.until);
+  });
   require(code.share.parts >= 1, [] { return std::string("share has 0 parts; at least 1"); });
   if (code.op == Opcode::compute) {
     require(code.operand < program.shapes.size(), [&] {
@@ -106,10 +118,13 @@ void check_instruction(const Program& program, std::size_t segment, std::size_t 
     require(shape.engine == code.engine, [&] {
       return fmt::format("shape {} is for the {} engine", code.operand, to_string(shape.engine));
     });
-    require(code.amount >= 1 && code.amount <= shape.denominator, [&] {
-      return fmt::format("amount {} is not in 1 .. {}, the denominator of shape {}", code.amount,
-                         shape.denominator, code.operand);
-    });
+    require(code.amount >= 1 && code.begin < shape.denominator &&
+                code.amount <= shape.denominator - code.begin,
+            [&] {
+              return fmt::format("parts {} to {} are not in 0 .. {}, the denominator of shape {}",
+                                 code.begin, std::uint64_t{code.begin} + code.amount,
+                                 shape.denominator, code.operand);
+            });
   }
   if (code.op == Opcode::send || code.op == Opcode::recv) {
     require(code.channel < program.channels.size(), [&] {
@@ -230,10 +245,19 @@ void Program::seal() {
           fmt::format("program: segment '{}' has more than 2^32 - 2 instructions", segment.name));
     }
     for (auto& stream : segment.streams) stream.clear();
+    segment.ends.clear();
     for (std::uint32_t i = 0; i < segment.code.size(); ++i) {
       check_instruction(*this, s, i);
       const Instruction& code = segment.code[i];
       segment.streams[static_cast<std::size_t>(code.engine)].push_back(i);
+      if (code.until != kNone) {
+        segment.ends.resize(segment.code.size(), kNone);
+        if (segment.ends[code.until] != kNone) {
+          fail(*this, s, i, fmt::format("ends with instruction {}, and so does the store {}",
+                                        code.until, segment.ends[code.until]));
+        }
+        segment.ends[code.until] = i;
+      }
       if (code.op == Opcode::send || code.op == Opcode::recv) messages[s].push_back(i);
     }
   }

@@ -141,6 +141,7 @@ class SlowMemory : public sc_core::sc_module, public tlm::tlm_fw_transport_if<> 
 
 class Listener : public MemoryClient {
  public:
+  void memory_head(Picoseconds, std::uint32_t, std::uint32_t) override {}
   void memory_done(Picoseconds now, std::uint32_t, std::uint32_t token) override {
     done.emplace_back(token, now);
   }

@@ -35,10 +35,13 @@ DecoderConfig llama() {
 
 const Block& layer(const Graph& g) { return g.blocks[1]; }
 
-int collectives(const std::vector<Kernel>& kernels) {
+int collectives(const std::vector<Kernel>& kernels, CollectiveKind kind) {
   int n = 0;
-  for (const Kernel& k : kernels) n += k.all_reduce > 0 ? 1 : 0;
+  for (const Kernel& k : kernels) n += k.collective && k.collective->kind == kind ? 1 : 0;
   return n;
+}
+int all_reduces(const std::vector<Kernel>& kernels) {
+  return collectives(kernels, CollectiveKind::all_reduce);
 }
 
 double flop(const std::vector<Kernel>& kernels) {
@@ -47,9 +50,13 @@ double flop(const std::vector<Kernel>& kernels) {
   return sum;
 }
 
-KernelOptions options(int tensor, std::int64_t samples, bool recompute) {
-  KernelOptions o;
-  o.tensor = tensor;
+KernelOptions options(int tensor, std::int64_t samples, bool recompute,
+                      bool sequence_parallel = false) {
+  PlanConfig plan;
+  plan.tensor = tensor;
+  plan.sequence_parallel = sequence_parallel;
+  const Splits splits = make_splits(plan);
+  KernelOptions o{splits, boundary_layouts(build_graph(gpt()), splits)};
   o.samples = samples;
   o.recompute = recompute;
   return o;
@@ -59,16 +66,16 @@ TEST(Kernels, MegatronHasTwoAllReducesPerLayerAndDirection) {
   for (const DecoderConfig& c : {gpt(), llama()}) {
     const Graph g = build_graph(c);
     const BlockKernels k = make_kernels(layer(g), options(2, 3, true));
-    EXPECT_EQ(collectives(k.forward), 2) << c.name;
-    EXPECT_EQ(collectives(k.recompute), 2) << c.name;
-    EXPECT_EQ(collectives(k.backward), 2) << c.name;
+    EXPECT_EQ(all_reduces(k.forward), 2) << c.name;
+    EXPECT_EQ(all_reduces(k.recompute), 2) << c.name;
+    EXPECT_EQ(all_reduces(k.backward), 2) << c.name;
     for (const Kernel& kernel : k.forward) {
-      if (kernel.all_reduce > 0) {
-        EXPECT_EQ(kernel.all_reduce, 2 * 3 * 256 * 512);
+      if (kernel.collective) {
+        EXPECT_EQ(kernel.collective->bytes, 2 * 3 * 256 * 512);
       }
     }
     const BlockKernels alone = make_kernels(layer(g), options(1, 3, true));
-    EXPECT_EQ(collectives(alone.forward) + collectives(alone.backward), 0) << c.name;
+    EXPECT_EQ(all_reduces(alone.forward) + all_reduces(alone.backward), 0) << c.name;
   }
 }
 
@@ -100,6 +107,34 @@ TEST(Kernels, StashIsTheKorthikantiFormula) {
   EXPECT_EQ(full.stash_bytes() + full.rebuilt_bytes(), 10 * sbh + 12 * sbh + 5 * scores / 2);
 }
 
+TEST(Kernels, SequenceParallelismReplacesAllReducesByPairs) {
+  // Korthikanti et al., figures 4 and 5: g is all-gather forward and reduce-scatter backward, g-bar
+  // the reverse; the backward pass gathers again what the weight gradients need.
+  for (const DecoderConfig& c : {gpt(), llama()}) {
+    const Graph g = build_graph(c);
+    const BlockKernels k = make_kernels(layer(g), options(2, 3, false, true));
+    EXPECT_EQ(all_reduces(k.forward) + all_reduces(k.backward), 0) << c.name;
+    EXPECT_EQ(collectives(k.forward, CollectiveKind::all_gather), 2) << c.name;
+    EXPECT_EQ(collectives(k.forward, CollectiveKind::reduce_scatter), 2) << c.name;
+    EXPECT_EQ(collectives(k.backward, CollectiveKind::all_gather), 4) << c.name;
+    EXPECT_EQ(collectives(k.backward, CollectiveKind::reduce_scatter), 2) << c.name;
+    EXPECT_EQ(k.input_bytes, 3 * 256 * 512 * 2 / 2);
+    // Norm gains and biases see this rank's tokens only.
+    const std::int64_t norms = c.norm == NormKind::layer_norm ? 4 : 2;
+    EXPECT_EQ(k.partial_gradients[0], norms * 512 * 2) << c.name;
+  }
+}
+
+TEST(Kernels, SequenceParallelStashIsTheKorthikantiFormula) {
+  const Graph g = build_graph(gpt());
+  const std::int64_t s = 256, h = 512, a = 8, b = 3;
+  const std::int64_t sbh = s * b * h, scores = a * s * s * b;
+  for (const int t : {2, 4, 8}) {
+    EXPECT_EQ(make_kernels(layer(g), options(t, b, false, true)).stash_bytes(),
+              (34 * sbh + 5 * scores) / t);
+  }
+}
+
 TEST(Kernels, EveryTensorThatLeavesAKernelIsMadeOnceAndReadLater) {
   const Graph g = build_graph(gpt());
   for (const Block& block : g.blocks) {
@@ -107,6 +142,7 @@ TEST(Kernels, EveryTensorThatLeavesAKernelIsMadeOnceAndReadLater) {
     for (const auto* list : {&k.forward, &k.backward}) {
       std::vector<std::string> made;
       for (const Kernel& kernel : *list) {
+        if (kernel.collective && kernel.reads[0].tensor == kernel.writes[0].tensor) continue;
         for (const Access& w : kernel.writes) {
           EXPECT_EQ(std::count(made.begin(), made.end(), w.tensor), 0) << kernel.name;
           made.push_back(w.tensor);

@@ -25,6 +25,8 @@ class ComputeCosts {
     double sram = -1;    ///< ps for its operands and results through the SRAM; -1: not measured yet
     double per_part = 0;  ///< max of both / denominator
     double stall_per_part = 0;
+    /// The duration of parts [begin, begin + amount).
+    static Picoseconds of(double per_part, std::uint32_t begin, std::uint32_t amount);
   };
   Cost& operator[](std::uint32_t shape) { return costs_[shape]; }
   const ComputeShape& shape(std::uint32_t shape) const { return program_.shapes[shape]; }
@@ -39,7 +41,7 @@ struct ComputeUnitConfig {
 };
 
 /// Answers a ComputeRequest with its duration: max(engine time, SRAM stream time) × the fraction of
-/// the shape; the excess over the engine time is reported as the request's `stall`. The SRAM's part
+/// the shape, rounded so that pieces sum to the whole; the excess over the engine time is reported as the request's `stall`. The SRAM's part
 /// is asked from the bank behind `memory`. It may be replaced by any module with such a target
 /// socket, for example a bridge to an RTL model.
 class ComputeUnit : public sc_core::sc_module,

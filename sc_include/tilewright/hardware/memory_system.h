@@ -27,6 +27,8 @@ class MemoryClient {
  public:
   virtual ~MemoryClient() = default;
   virtual void memory_done(Picoseconds now, std::uint32_t tile, std::uint32_t token) = 0;
+  /// The head of a load has arrived; always before it is done.
+  virtual void memory_head(Picoseconds now, std::uint32_t tile, std::uint32_t token) = 0;
 };
 
 struct DramPortConfig {
@@ -69,7 +71,9 @@ class DramPort : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> {
 /// controllers that assign_dram() gives it.
 ///
 ///  - A load's request reaches the site after the sum of the hop latencies (requests are small and
-///    do not contend). The data comes back as a packet.
+///    do not contend). The data comes back as a packet. A load with a head is two requests to the
+///    controller, one behind the other; the head's data arrives at zero-load speed, and its bytes
+///    take the links with the packet of the rest.
 ///  - A store's data travels as a packet; the controller starts when its head arrives and is done
 ///    no earlier than its tail; the acknowledgement takes the sum of the hop latencies back.
 ///  - A tile that is itself the site uses no link.
@@ -85,9 +89,10 @@ class MemorySystem : public EventHandler {
   }
 
   /// Begins a load or store of `bytes` (above zero) by `tile`; the client hears `token` when all
-  /// parts are done, in a later event.
+  /// parts are done, in a later event. Of a load's first `head` bytes (fewer than `bytes`) it hears
+  /// when they are there.
   void start(Picoseconds now, std::uint32_t tile, bool write, std::uint64_t bytes,
-             std::uint32_t token);
+             std::uint32_t token, std::uint64_t head = 0);
   /// A packet with data read by `part` has reached its tile.
   void part_done(Picoseconds now, std::uint32_t part);
 
@@ -105,15 +110,18 @@ class MemorySystem : public EventHandler {
 
  private:
   friend class DramPort;
+  static constexpr std::uint32_t kNoPart = 0xffffffffu;
   struct Transfer {
-    std::uint32_t tile, token, parts;
+    std::uint32_t tile, token, parts, heads;
   };
   struct Part {
     std::uint64_t bytes;
-    Picoseconds first_byte;  // reads: when the controller began
+    std::uint64_t carried;   // of the head before it, which take the links with it
+    Picoseconds first_byte;  // reads: when the controller began, with the head if there is one
     Picoseconds tail;        // writes: when the data has all arrived at the site
     std::uint64_t order;     // of issue: pool slots are reused, so they say nothing about age
     std::uint32_t transfer, tile, dram;
+    std::uint32_t rest;      // of a head: the part behind it
     bool write;
   };
   std::uint64_t issued_ = 0;

@@ -78,7 +78,8 @@ struct CallTypes {
 struct ComputeRequest {
   std::uint32_t tile = 0;
   std::uint32_t shape = 0;   ///< Program::shapes
-  std::uint32_t amount = 0;  ///< parts of the shape's denominator
+  std::uint32_t begin = 0;   ///< the first of `amount` parts of the shape's denominator, so that
+  std::uint32_t amount = 0;  ///< the durations of consecutive pieces sum to the whole's
   Engine engine = Engine::matrix;
   Picoseconds stall = 0;  ///< out: part of the delay due to the SRAM's bandwidth
 };

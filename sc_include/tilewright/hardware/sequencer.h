@@ -56,6 +56,7 @@ class Sequencer : public EventHandler, public MemoryClient {
   void handle(Picoseconds now, EventClass type, std::uint32_t tile, const Event* events,
               std::size_t count) override;
   void memory_done(Picoseconds now, std::uint32_t tile, std::uint32_t token) override;
+  void memory_head(Picoseconds now, std::uint32_t tile, std::uint32_t token) override;
 
   /// Last completion of any instruction so far.
   Picoseconds end() const;
@@ -69,9 +70,11 @@ class Sequencer : public EventHandler, public MemoryClient {
 
  private:
   static constexpr std::uint32_t kNil = 0xffffffffu;
-  // Core::blocked: the key of an instruction (window slot << 30 | index), or one of these.
+  // Core::blocked: the key of an instruction (window slot << 30 | head << 29 | index), or one of
+  // these.
   static constexpr std::uint32_t kSlotShift = 30;
-  static constexpr std::uint32_t kIndexMask = (1u << kSlotShift) - 1;
+  static constexpr std::uint32_t kHeadBit = 1u << 29;
+  static constexpr std::uint32_t kIndexMask = kHeadBit - 1;
   static constexpr std::uint32_t kReady = 0xffffffffu;     // not blocked
   static constexpr std::uint32_t kNoCall = 0xfffffffeu;    // beyond the window
   static constexpr std::uint32_t kBusy = 0xfffffffdu;      // the engine computes
@@ -85,7 +88,10 @@ class Sequencer : public EventHandler, public MemoryClient {
   struct alignas(64) Core {
     Picoseconds since = 0;  // attributed up to here
     const TileGroup* group = nullptr;
-    std::uint64_t* done = nullptr;  // bits of completed instructions, kWindow × words
+    // Bits of completed instructions, kWindow × words; behind them as many for loads whose head is
+    // there and for stores whose bytes are stored while the instruction they stream beside still
+    // runs.
+    std::uint64_t* done = nullptr;
     std::uint32_t words = 0;
     std::uint32_t rank = 0;
     std::uint32_t calls = 0, injected = 0, oldest = 0;  // of the group; accepted; incomplete
@@ -144,6 +150,7 @@ class Sequencer : public EventHandler, public MemoryClient {
   void advance(Picoseconds now, std::uint32_t tile, Core& c, unsigned engine);
   void complete(Picoseconds now, std::uint32_t tile, Core& c, std::uint32_t slot,
                 std::uint32_t index);
+  static void wake(Core& c, std::uint32_t key);
   void retire(std::uint32_t tile, Core& c);
   bool compute(Picoseconds now, std::uint32_t tile, Core& c, const Instruction& ins,
                std::uint32_t key);
@@ -161,6 +168,9 @@ class Sequencer : public EventHandler, public MemoryClient {
   }
   static bool is_done(const Core& c, std::uint32_t slot, std::uint32_t index) {
     return (c.done[slot * c.words + index / 64] >> (index % 64)) & 1u;
+  }
+  static std::uint64_t* half_done(const Core& c, std::uint32_t slot) {
+    return c.done + (kWindow + slot) * c.words;
   }
 
   // attribution.cpp

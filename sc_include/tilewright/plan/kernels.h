@@ -2,10 +2,13 @@
 //
 // A kernel is one matrix operator with the pointwise operators that can consume its result on the
 // way out (bias, activation, softmax), or a run of vector operators. Tensors that live only inside
-// a kernel never leave the SRAM; the others are its reads and writes.
+// a kernel never leave the SRAM; the others are its reads and writes. Where an operator needs a tensor
+// in another layout than it has, a collective stands between the kernels.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,8 +32,17 @@ struct Access {
   std::int64_t bytes = 0;
 };
 
+enum class CollectiveKind : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all };
+
+/// A conversion of reads[0] into writes[0] over one axis of the tile group.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  std::size_t axis = 0;
+  std::int64_t bytes = 0;  ///< of the tensor where the axis does not cut it
+};
+
 struct Kernel {
-  std::string name;  ///< "mlp.up", "mlp.up.dgrad", "mlp.up.wgrad"
+  std::string name;  ///< "mlp_up", "mlp_up.dgrad", "mlp_up.wgrad", "mlp_down.out.all_reduce"
   Phase phase = Phase::forward;
   /// Matrix part; a and b are its operands (read in blocks), absent for a vector kernel.
   bool matrix = false;
@@ -39,8 +51,8 @@ struct Kernel {
   bool accumulate = false;         ///< the result is added to what is stored (weight gradients)
   double vector_elements = 0;      ///< elements × passes of the vector engine
   std::vector<Access> reads;       ///< streamed once, besides a and b
-  std::vector<Access> writes;      ///< streamed once; the tensor to all-reduce comes first
-  std::int64_t all_reduce = 0;     ///< bytes of writes[0] to sum over the tensor group afterwards
+  std::vector<Access> writes;      ///< streamed once
+  std::optional<Collective> collective;  ///< then there is no engine work and one read and one write
 };
 
 /// A tensor with its size on one rank.
@@ -60,20 +72,28 @@ struct BlockKernels {
   std::vector<SizedTensor> stash;    ///< kept per micro-batch from forward to backward (input included)
   std::vector<SizedTensor> rebuilt;  ///< produced by recomputation, alive during backward
   std::int64_t temporaries = 0;      ///< peak bytes of other tensors alive between kernels
+  /// Bytes of weight gradients that hold this rank's samples or tokens only, by axis: to be summed
+  /// over the axis once per iteration.
+  std::array<std::int64_t, kMaxAxes> partial_gradients{};
   std::int64_t stash_bytes() const;
   std::int64_t rebuilt_bytes() const;
 };
 
 struct KernelOptions {
-  int tensor = 1;
+  Splits splits;
+  Layouts boundary{};  ///< of the activation that passes between blocks
   std::int64_t samples = 1;
   DType precision = DType::fp16;
-  StateBytes state;
+  StateBytes state{};
   bool training = true;
   /// Full: a layer keeps its input only and runs again before its backward pass; the masks of other
   /// blocks are drawn again from their seed.
   bool recompute = false;
 };
+
+/// The layouts in which a graph's blocks hand their activation over: what the first operator of a
+/// layer needs.
+Layouts boundary_layouts(const Graph& graph, const Splits& splits);
 
 /// Builds the kernels of a block. Pure; O(operators²) with a few operators.
 BlockKernels make_kernels(const Block& block, const KernelOptions& options);

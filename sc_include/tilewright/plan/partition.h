@@ -1,36 +1,88 @@
-// How an operator is split over the ranks of its group: a degree for each of its dimensions.
+// How operators are split over the ranks of a tile group, and where that leaves their tensors.
+//
+// The ranks of a group are laid out over axes (tensor, ...). Each operator names, per axis, the
+// dimension it cuts, or none; a tensor then has a layout per axis, and where producer and consumer
+// disagree a collective converts one into the other. Megatron's tensor parallelism, sequence
+// parallelism and every per-operator mixture are assignments in this vocabulary.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include <tilewright/program/program.h>
 #include <tilewright/workload/dtype.h>
 #include <tilewright/workload/graph.h>
 
 namespace tilewright {
 
-/// Ways each dimension is cut. Operands without a cut dimension are replicated; a cut reduced
-/// dimension leaves partial sums that an all-reduce completes.
+struct PlanConfig;
+
+/// One axis of a tile group.
+struct GroupAxis {
+  std::string name;  ///< "tensor"
+  int degree = 1;
+  Cause cause = Cause::tensor;  ///< on whose behalf its collectives run
+};
+constexpr int kMaxAxes = 3;
+
+/// Per axis, the dimension an operator cuts.
 struct Partition {
-  std::array<int, kDims> degree{1, 1, 1, 1, 1};
-  int& operator[](Dim d) { return degree[static_cast<int>(d)]; }
-  int operator[](Dim d) const { return degree[static_cast<int>(d)]; }
+  std::array<std::optional<Dim>, kMaxAxes> cut;
 };
 
-/// Megatron's tensor parallelism (arXiv 1909.08053) in this vocabulary: QKV, up projection, head and
-/// loss are cut by output feature, attention by head, output and down projection and the
-/// vocabulary-parallel embedding by the reduced dimension, everything else is replicated.
-Partition megatron_partition(const Operator& op, int tensor);
+/// How a tensor lies over one axis.
+enum class Layout : std::uint8_t {
+  replicated,  ///< every rank holds all of it
+  partial,     ///< every rank holds a summand of all of it
+  batch,       ///< cut by sample
+  token,       ///< cut by token
+  feature,     ///< cut by feature, or by attention head
+  key,         ///< attention scores cut by key token
+};
+std::string to_string(Layout layout);
+using Layouts = std::array<Layout, kMaxAxes>;
 
-/// The extents one rank works on for `samples` samples; a dimension that does not divide is rounded
-/// up (only the vocabulary may be uneven: check_plan()).
-Extents local_extents(const Operator& op, const Partition& partition, std::int64_t samples);
+/// The split of every operator of a model.
+class Splits {
+ public:
+  explicit Splits(std::vector<GroupAxis> axes);
 
-/// Elements and bytes of an operand on one rank. Weights have no batch, so `samples` does not count.
-std::int64_t local_elements(const Operand& operand, const Extents& local);
-std::int64_t local_bytes(const Operand& operand, const Extents& local, DType precision);
+  const std::vector<GroupAxis>& axes() const { return axes_; }
+  int ranks() const;
+  void set(OpRole role, std::size_t axis, std::optional<Dim> dim);
 
-/// Parameters one rank holds of an operator, biases included.
-std::int64_t local_parameters(const Operator& op, const Partition& partition);
+  Partition of(const Operator& op) const;
+  int degree(const Partition& partition, Dim dim) const;
+
+  /// The extents one rank works on for `samples` samples; what does not divide is rounded up.
+  Extents local(const Operator& op, std::int64_t samples) const;
+  /// Parameters one rank holds of an operator, biases included.
+  std::int64_t local_parameters(const Operator& op) const;
+
+  /// Layouts of an operand as the operator needs it (inputs) or leaves it (outputs).
+  Layouts input_layouts(const Operator& op, const Operand& operand) const;
+  Layouts output_layouts(const Operator& op, const Operand& operand) const;
+  /// Ways a tensor with these layouts is cut.
+  int pieces(const Layouts& layouts) const;
+
+ private:
+  std::optional<Layout> layout_of(const Operator& op, const Operand& operand, Dim cut) const;
+
+  std::vector<GroupAxis> axes_;
+  std::array<std::array<std::optional<Dim>, kMaxAxes>, kOpRoles> by_role_{};
+};
+
+/// The splits of a plan: Megatron's tensor parallelism (arXiv 1909.08053: QKV, up projection, head and
+/// loss by output feature, attention by head, output and down projection and the vocabulary-parallel
+/// embedding by the reduced dimension), and with sequence parallelism (arXiv 2205.05198) the norms
+/// and residuals between them by token.
+Splits make_splits(const PlanConfig& plan);
+
+/// Elements and bytes of an operand within `extents`. Weights have no batch.
+std::int64_t operand_elements(const Operand& operand, const Extents& extents);
+std::int64_t operand_bytes(const Operand& operand, const Extents& extents, DType precision);
 
 }  // namespace tilewright

@@ -33,6 +33,8 @@ struct StateBytes {
 struct PlanConfig {
   std::string name;
   int pipeline = 1, tensor = 1, data = 1;
+  /// Norms, dropouts and residuals are cut by token over the tensor group (arXiv 2205.05198).
+  bool sequence_parallel = false;
   std::int64_t global_batch = 1;  ///< samples per iteration, all replicas together
   std::int64_t micro_batch = 1;   ///< samples per micro-batch of one replica; the last may be short
   std::int64_t sequence = 0;      ///< tokens per sample; 0: the model's

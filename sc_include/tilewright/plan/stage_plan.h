@@ -74,6 +74,7 @@ class StagePlanner {
   /// Cost of the optimiser step of a stage.
   KernelCost optimizer_cost(const StagePlan& stage) const;
   const TileRates& rates() const { return rates_; }
+  const Splits& splits() const { return splits_; }
 
  private:
   StagePlan plan_stage(int stage, const StageRange& range);
@@ -93,6 +94,8 @@ class StagePlanner {
   const PlanConfig& plan_;
   const MachineConfig& machine_;
   const Placement& placement_;
+  const Splits splits_;
+  const Layouts boundary_;
   IdVector<TileId, std::vector<DramId>> dram_of_;
   std::vector<int> clients_;  // per controller
   TileRates rates_;

@@ -24,6 +24,7 @@ enum class Opcode : std::uint8_t {
   compute,   ///< on matrix or vector: `amount` of the work described by Program::shapes[operand]
   load,      ///< dma_in: bytes from the tile's DRAM; done when the last byte has arrived
   store,     ///< dma_out: bytes to the tile's DRAM; done when the controller has taken the last byte
+             ///< and the instruction `until` is complete
   send,      ///< net_send: bytes to peers[operand][rank]; buffered: done when injected
   recv,      ///< net_recv: one message of channel `channel` from peers[operand][rank]
   allocate,  ///< dma_in or dma_out: bytes in `space`, at once; over capacity is an error
@@ -60,8 +61,10 @@ struct Share {
 
 /// No dependence.
 constexpr std::uint32_t kNone = 0xffffffffu;
+/// Set in a dependence on a load: its head is enough (Instruction::head).
+constexpr std::uint32_t kHead = 0x80000000u;
 
-/// One instruction. Dependences are indices of earlier instructions of the same segment:
+/// One instruction, one cache line. Dependences are indices of earlier instructions of the same segment:
 /// the instruction issues once they are complete, every earlier instruction of its own engine has
 /// issued (matrix, vector, net_recv: completed), and, with `after_previous`, every instruction of
 /// all earlier calls is complete.
@@ -76,10 +79,14 @@ struct Instruction {
   std::uint16_t channel = 0;     ///< send, recv
   std::array<std::uint32_t, 3> after{kNone, kNone, kNone};
   std::uint32_t operand = 0;     ///< compute: shape; send, recv: peer table
-  std::uint32_t amount = 0;      ///< compute: numerator of the fraction of the shape's work
+  std::uint32_t amount = 0;      ///< compute: parts of the shape's work, of ComputeShape::denominator
   Share share;                   ///< load, store, send, recv, allocate, release
+  std::uint64_t head = 0;        ///< load: bytes of the first block; what depends on it with kHead goes then
+  std::uint32_t begin = 0;       ///< compute: the first of the parts, so that pieces sum to the whole
+  /// store: streams beside the instruction that makes its last bytes, and ends no earlier than it.
+  std::uint32_t until = kNone;
 };
-static_assert(sizeof(Instruction) <= 48, "instructions are read on the hot path");
+static_assert(sizeof(Instruction) <= 64, "instructions are read on the hot path");
 
 /// The work of one operator on one tile; `compute` instructions run fractions of it.
 struct ComputeShape {
@@ -98,6 +105,9 @@ struct Segment {
   std::vector<Instruction> code;
   /// Per engine, the indices into `code` in program order. Filled by Program::seal().
   std::array<std::vector<std::uint32_t>, kEngines> streams;
+  /// Per instruction, the store that waits for its end (Instruction::until), or kNone; empty when the
+  /// segment has no such store. Filled by Program::seal().
+  std::vector<std::uint32_t> ends;
 };
 
 /// One execution of a segment. Calls run in order; engines may run ahead into later calls.

@@ -109,6 +109,7 @@ enum class OpRole : std::uint8_t {
   head,
   loss,
 };
+constexpr int kOpRoles = 17;
 std::string to_string(OpRole role);
 
 struct Operator {
