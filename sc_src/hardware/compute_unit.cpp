@@ -15,7 +15,11 @@ ComputeCosts::ComputeCosts(const MachineConfig& machine, const Program& program)
     if (shape.denominator == 0) throw InputError("an operator shape has denominator 0");
     const std::string format =
         shape.format < program.names.size() ? program.names[shape.format] : std::string();
-    costs_[i].engine = model->engine_time(shape, format);
+    costs_[i].engine =
+        1e12 * (shape.engine == Engine::matrix
+                    ? model->matrix_seconds({shape.batch, shape.m, shape.n, shape.k, shape.flop},
+                                            format)
+                    : model->vector_seconds(shape.elements, format));
   }
 }
 

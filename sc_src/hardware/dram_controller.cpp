@@ -24,7 +24,7 @@ void DramController::begin(tlm::tlm_generic_payload& payload, Picoseconds now) {
     payloads_[token] = &payload;
   }
   const auto* extension = payload.get_extension<MemoryExtension>();
-  model_->add(now, extension != nullptr ? extension->tile : index(kNoTile),
+  model_->add(now, extension != nullptr ? extension->tile : index(kNoTile), payload.get_address(),
               MemoryExtension::length(payload), payload.is_write(), token);
 }
 

@@ -7,6 +7,8 @@
 #include <tilewright/hardware/dram_model.h>
 #include <tilewright/hardware/fair_share.h>
 
+#include "banked_model.h"
+
 namespace tilewright {
 
 namespace {
@@ -18,7 +20,7 @@ class BandwidthModel final : public DramModel {
         bytes_per_ps_(config.bandwidth.value() * 1e-12),
         share_(bytes_per_ps_) {}
 
-  void add(Picoseconds now, std::uint32_t tile, std::uint64_t bytes, bool,
+  void add(Picoseconds now, std::uint32_t tile, std::uint64_t, std::uint64_t bytes, bool,
            std::uint32_t token) override {
     if (latency_ == 0) {
       share_.add(now, tile, bytes, token);
@@ -81,7 +83,8 @@ std::unique_ptr<DramModel> make_dram_model(const DramConfig& config) {
     }
     return std::make_unique<BandwidthModel>(config);
   }
-  throw InputError("dram.model: '" + config.model + "' is not known; allowed: bandwidth");
+  if (config.model == "banked") return make_banked_model(config.part);
+  throw InputError("dram.model: '" + config.model + "' is not known; allowed: bandwidth, banked");
 }
 
 }  // namespace tilewright

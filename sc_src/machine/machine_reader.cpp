@@ -1,5 +1,6 @@
 // Reads a machine description; docs/machine.md documents every key.
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,22 +13,18 @@
 #include <tilewright/base/error.h>
 #include <tilewright/machine/machine.h>
 
+#include "readers.h"
+
 namespace tilewright {
 namespace {
 
 using Coordinates = std::vector<std::pair<int, int>>;
-
-const std::vector<std::string>& formats() {
-  static const std::vector<std::string> names{"fp32", "fp16", "bf16", "fp8", "int8"};
-  return names;
-}
 
 /// What `assumed` may name.
 std::vector<std::string> schema_keys() {
   std::vector<std::string> keys{"mesh.dies",
                                 "mesh.tiles_per_die",
                                 "mesh.spare",
-                                "tile.matrix.model",
                                 "tile.vector.throughput",
                                 "tile.sram.capacity",
                                 "tile.sram.bandwidth",
@@ -38,23 +35,17 @@ std::vector<std::string> schema_keys() {
                                 "noc.routing",
                                 "noc.switching",
                                 "dram.model",
+                                "dram.memory",
+                                "dram.parts",
+                                "dram.mapping",
                                 "dram.bandwidth",
                                 "dram.capacity",
                                 "dram.latency",
                                 "dram.policy",
                                 "dram.per_die",
                                 "dram.sites"};
-  for (const std::string& f : formats()) keys.push_back("tile.matrix." + f);
+  for (const std::string& key : matrix_keys()) keys.push_back(key);
   return keys;
-}
-
-/// The name of a replaceable part. A part the hardware layer gains is added to the caller's list;
-/// the first is the default.
-std::string read_name(const Section& section, const std::string& key,
-                      const std::vector<std::string>& known) {
-  std::vector<std::pair<std::string, std::string>> names;
-  for (const std::string& name : known) names.emplace_back(name, name);
-  return section.choice<std::string>(key, names, known.front());
 }
 
 /// "[x, y]" with both at least 1.
@@ -167,16 +158,7 @@ void check_transfer_time(const Section& section, const std::string& key, Bandwid
 }
 
 void read_tile(const Section& tile, MachineConfig& m) {
-  const Section matrix = tile.section("matrix");
-  m.matrix.model = read_name(matrix, "model", {"peak"});
-  for (const std::string& format : formats()) {
-    if (matrix.has(format)) m.matrix.peak[format] = matrix.flop_rate(format);
-  }
-  if (m.matrix.peak.empty()) {
-    tile.fail("matrix", fmt::format("no number format has a peak rate; wanted: at least one of {}, "
-                                    "such as 'fp16: 16 TFLOP/s'",
-                                    fmt::join(formats(), ", ")));
-  }
+  read_matrix(tile.section("matrix"), m.matrix);
   m.vector.throughput = tile.section("vector").frequency("throughput");
   const Section sram = tile.section("sram");
   m.sram.capacity = read_capacity(sram);
@@ -204,12 +186,38 @@ void read_noc(const Section& noc, MachineConfig& m) {
                       "one SRAM");
 }
 
-void read_dram(const Section& dram, MachineConfig& m) {
+/// The memory file that `dram.memory` names, beside the platform file, and what goes with it.
+void read_banked(const Section& dram, const Document& document, MachineConfig& m) {
   DramConfig& d = m.dram;
-  d.model = read_name(dram, "model", {"bandwidth"});
-  d.bandwidth = dram.bandwidth("bandwidth");
-  d.capacity = read_capacity(dram);
-  d.latency = read_latency(dram, "latency");
+  const std::filesystem::path file = dram.text("memory");
+  const std::filesystem::path beside = std::filesystem::path(document.path()).parent_path();
+  d.part = read_memory_part(
+      Document::load((file.is_absolute() ? file : beside / file).string(), "memory"));
+  d.part.channels *= dram.integer("parts", 1, 1024, 1);
+  if (dram.has("mapping")) {
+    d.part.mapping = read_mapping(dram, "mapping", d.part);
+  } else if (d.part.channels > 1 && std::find(d.part.mapping.begin(), d.part.mapping.end(),
+                                              AddressField::channel) == d.part.mapping.end()) {
+    dram.fail("parts", fmt::format("the mapping of {} has no channel field to spread over {} parts",
+                                   d.part.name, d.part.channels));
+  }
+  d.bandwidth = d.part.bandwidth();
+  d.capacity = d.part.capacity();
+  d.latency = d.part.latency();
+  if (d.capacity.value() > 0x1p60) dram.fail("parts", "the capacity exceeds 1024 PiB");
+  for (const std::string& a : d.part.assumptions) m.assumptions.push_back(a);
+}
+
+void read_dram(const Section& dram, const Document& document, MachineConfig& m) {
+  DramConfig& d = m.dram;
+  d.model = read_name(dram, "model", {"bandwidth", "banked"});
+  if (d.model == "banked") {
+    read_banked(dram, document, m);
+  } else {
+    d.bandwidth = dram.bandwidth("bandwidth");
+    d.capacity = read_capacity(dram);
+    d.latency = read_latency(dram, "latency");
+  }
   d.policy = dram.choice<DramPolicy>(
       "policy", {{"nearest", DramPolicy::nearest}, {"interleaved", DramPolicy::interleaved}},
       "nearest");
@@ -230,7 +238,8 @@ void read_dram(const Section& dram, MachineConfig& m) {
               "no controller is placed; wanted: per_die or sites with at least one "
               "[x, y], or no dram section for a machine without DRAM");
   }
-  check_transfer_time(dram, "bandwidth", d.bandwidth, d.capacity, "one controller's memory");
+  check_transfer_time(dram, d.model == "banked" ? "memory" : "bandwidth", d.bandwidth, d.capacity,
+                      "one controller's memory");
 }
 
 void read_assumptions(const Section& root, const Document& document, MachineConfig& m) {
@@ -249,9 +258,9 @@ void read_assumptions(const Section& root, const Document& document, MachineConf
     if (key.compare(0, 5, "dram.") == 0 && m.dram.sites.empty()) {
       assumed.fail(key, "the machine has no dram section, so nothing of it can be assumed");
     }
-    if (key.compare(0, 12, "tile.matrix.") == 0 && key != "tile.matrix.model" &&
-        m.matrix.peak.count(key.substr(12)) == 0) {
-      assumed.fail(key, "the file gives no rate for this number format");
+    if (key.compare(0, 12, "tile.matrix.") == 0 && !matrix_key_applies(key, m.matrix)) {
+      assumed.fail(key, fmt::format("the file gives no such value for the matrix model '{}'",
+                                    m.matrix.model));
     }
     // A value the user set on the command line is no longer the file's assumption.
     const bool overridden =
@@ -263,6 +272,13 @@ void read_assumptions(const Section& root, const Document& document, MachineConf
 
 }  // namespace
 
+std::string read_name(const Section& section, const std::string& key,
+                      const std::vector<std::string>& known) {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const std::string& name : known) names.emplace_back(name, name);
+  return section.choice<std::string>(key, names, known.front());
+}
+
 MachineConfig read_machine(const Document& document) {
   const Section root = document.root();
   MachineConfig m;
@@ -271,7 +287,7 @@ MachineConfig read_machine(const Document& document) {
   read_mesh(root.section("mesh"), m);
   read_tile(root.section("tile"), m);
   read_noc(root.section("noc"), m);
-  if (root.has("dram")) read_dram(root.section("dram"), m);
+  if (root.has("dram")) read_dram(root.section("dram"), document, m);
   read_assumptions(root, document, m);
   root.finish();
   return m;

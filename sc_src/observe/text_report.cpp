@@ -154,10 +154,10 @@ void bounds(Out out, const Result& r) {
     const char* limit;
   };
   const std::array<Row, 4> rows{
-      {{"compute", r.bounds.compute, "matrix work of the busiest stage at peak rate",
-        "the matrix engines' peak rate"},
-       {"pipeline", r.bounds.pipeline, "the schedule with matrix work at peak rate, links free",
-        "the pipeline schedule at the matrix engines' peak rate"},
+      {{"compute", r.bounds.compute, "matrix work of the busiest stage",
+        "the matrix engines"},
+       {"pipeline", r.bounds.pipeline, "the schedule with matrix work only, links free",
+        "the pipeline schedule of the matrix engines"},
        {"dram", r.bounds.dram, "bytes of the busiest controller at its bandwidth",
         "DRAM bandwidth"},
        {"bisection", r.bounds.bisection, "bytes over the busiest full cut of the mesh",

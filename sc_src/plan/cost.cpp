@@ -19,9 +19,10 @@ std::int64_t scale(std::int64_t traffic, std::int64_t actual, std::int64_t nomin
 
 /// The slower of the engines, which work on a kernel's blocks side by side.
 double engine_seconds(const Kernel& kernel, const TileRates& rates) {
-  double t = 0;
-  if (kernel.matrix) t = kernel.gemm.flop() / rates.flop_per_s;
-  if (kernel.vector_elements > 0) t = std::max(t, kernel.vector_elements / rates.elements_per_s);
+  double t = matrix_seconds(kernel, rates);
+  if (kernel.vector_elements > 0) {
+    t = std::max(t, rates.engines->vector_seconds(kernel.vector_elements, rates.format));
+  }
   return t;
 }
 
@@ -101,12 +102,18 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
 TileRates tile_rates(const MachineConfig& machine, DType precision, int clients_per_controller,
                      int controllers_per_tile) {
   TileRates rates;
-  rates.flop_per_s = machine.peak(to_string(precision)).value();
-  rates.elements_per_s = machine.vector.throughput.value() / (precision == DType::fp32 ? 2 : 1);
+  rates.engines = make_compute_model(machine);
+  rates.format = to_string(precision);
   rates.sram_bytes_per_s = machine.sram.bandwidth.value();
   rates.dram_bytes_per_s = machine.dram.bandwidth.value() * controllers_per_tile /
                            std::max(1, clients_per_controller);
   return rates;
+}
+
+double matrix_seconds(const Kernel& kernel, const TileRates& rates) {
+  if (!kernel.matrix) return 0;
+  const Gemm& g = kernel.gemm;
+  return rates.engines->matrix_seconds({g.batch, g.m, g.n, g.k, g.flop()}, rates.format);
 }
 
 double kernel_seconds(const Kernel& kernel, const KernelCost& cost, const TileRates& rates) {

@@ -269,9 +269,9 @@ class Lowering {
   // --- bounds ---
 
   double matrix_seconds(const std::vector<Kernel>& kernels) const {
-    double flop = 0;
-    for (const Kernel& k : kernels) flop += k.matrix ? k.gemm.flop() : 0;
-    return flop / planner_.rates().flop_per_s;
+    double seconds = 0;
+    for (const Kernel& k : kernels) seconds += tilewright::matrix_seconds(k, planner_.rates());
+    return seconds;
   }
 
   void bounds() {

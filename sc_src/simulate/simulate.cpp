@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string>
 
 #include <fmt/format.h>
 
 #include <tilewright/base/error.h>
 #include <tilewright/hardware/platform.h>
+#include <tilewright/machine/compute_model.h>
 #include <tilewright/plan/lower.h>
 
 namespace tilewright {
@@ -64,6 +67,25 @@ void fill_notes(const MachineConfig& machine, const PlanConfig& plan, const Lowe
   }
 }
 
+/// What the timing model of the engines has to say about the program's operators, once per distinct
+/// remark.
+void fill_caveats(const MachineConfig& machine, const Program& program, Result& result) {
+  constexpr std::size_t kMost = 8;
+  const auto model = make_compute_model(machine);
+  std::set<std::string> seen;
+  for (const ComputeShape& s : program.shapes) {
+    if (s.engine != Engine::matrix) continue;
+    const std::string remark =
+        model->caveat({s.batch, s.m, s.n, s.k, s.flop}, program.names[s.format]);
+    if (remark.empty() || !seen.insert(remark).second) continue;
+    if (seen.size() <= kMost) result.notes.push_back("extrapolated: GEMM " + remark);
+  }
+  if (seen.size() > kMost) {
+    result.notes.push_back(
+        fmt::format("extrapolated: {} more GEMM shapes likewise", seen.size() - kMost));
+  }
+}
+
 }  // namespace
 
 Result simulate(const MachineConfig& machine, const Graph& graph, const PlanConfig& plan,
@@ -110,6 +132,7 @@ Result simulate(const MachineConfig& machine, const Graph& graph, const PlanConf
   result.bounds.pipeline = Seconds(lowered.pipeline_bound);
   fill_stages(lowered, run, result);
   fill_notes(machine, plan, lowered, result);
+  fill_caveats(machine, lowered.program, result);
   return result;
 }
 

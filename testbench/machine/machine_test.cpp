@@ -149,7 +149,7 @@ TEST(Machine, AssumptionsNameKeysOfTheSchema) {
   EXPECT_THAT(error_of(std::string(kSmall) + "assumed: { dram.latenci: x }\n"),
               AllOf(HasSubstr("m.yaml:9"), HasSubstr("did you mean 'dram.latency'")));
   EXPECT_THAT(error_of(std::string(kSmall) + "assumed: { tile.matrix.fp8: x }\n"),
-              HasSubstr("no rate for this number format"));
+              HasSubstr("gives no such value"));
 }
 
 struct Refusal {
@@ -172,7 +172,7 @@ TEST(Machine, RefusalsNamePlaceKeyValueAndWhatIsAllowed) {
       {"{ fp16: 16 TFLOP/s }", "{}", "no number format has a peak rate"},
       {"fp16: 16 TFLOP/s", "fp16: 16", "m.yaml:4: tile.matrix.fp16"},
       {"fp16: 16 TFLOP/s", "fp15: 16 TFLOP/s, fp8: 1 TFLOP/s", "did you mean"},
-      {"fp16: 16", "model: systolic, fp16: 16", "peak"},
+      {"fp16: 16", "model: systolik, fp16: 16", "peak"},
       {"{ throughput: 512 Gelem/s }", "{}", "tile.vector.throughput"},
       {"3 MiB", "unlimited", "must be finite"},
       {"3 MiB", "2000 PiB", "out of range"},

@@ -9,9 +9,9 @@
 #include <systemc>
 #include <tlm>
 
-#include <tilewright/hardware/compute_model.h>
 #include <tilewright/hardware/protocol.h>
 #include <tilewright/hardware/sockets.h>
+#include <tilewright/machine/compute_model.h>
 
 namespace tilewright {
 

@@ -19,8 +19,9 @@ class DramModel {
     Picoseconds first_byte = 0;  ///< when its data began to move
   };
   virtual ~DramModel() = default;
-  virtual void add(Picoseconds now, std::uint32_t tile, std::uint64_t bytes, bool write,
-                   std::uint32_t token) = 0;
+  /// `token` is not in use by another request.
+  virtual void add(Picoseconds now, std::uint32_t tile, std::uint64_t address, std::uint64_t bytes,
+                   bool write, std::uint32_t token) = 0;
   /// When to call pop() next if nothing is added; all ones when idle.
   virtual Picoseconds next() const = 0;
   /// One request completed by `now`; false when there is none.
@@ -31,9 +32,14 @@ class DramModel {
   virtual Picoseconds busy() const = 0;
 };
 
-/// By DramConfig::model: "bandwidth" (every request waits for `latency`, then shares the bandwidth
-/// byte-fairly with the other tiles; one tile's requests in order; reads and writes alike). Throws
-/// InputError naming the known models.
+/// By DramConfig::model:
+///  - "bandwidth": every request waits for `latency`, then shares the bandwidth byte-fairly with
+///  the
+///    other tiles; one tile's requests in order; reads and writes alike;
+///  - "banked": channels of banks with open rows under JEDEC timing and an FR-FCFS scheduler
+///    (docs/machine.md, "Memory files"); tiles take turns burst by burst, and so do the reads and
+///    the writes of one tile. A read completes with its last data, a write likewise.
+/// Throws InputError naming the known models.
 std::unique_ptr<DramModel> make_dram_model(const DramConfig& config);
 
 }  // namespace tilewright

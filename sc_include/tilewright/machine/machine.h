@@ -13,14 +13,40 @@
 #include <tilewright/base/config.h>
 #include <tilewright/base/ids.h>
 #include <tilewright/base/quantity.h>
+#include <tilewright/machine/memory_part.h>
 
 namespace tilewright {
+
+/// Which operand of a systolic array stays in place: the output, the weights (B) or the input (A).
+enum class Dataflow { output_stationary, weight_stationary, input_stationary };
+
+/// Systolic arrays of a tile (compute_model.h has the formulas).
+struct SystolicConfig {
+  std::int64_t rows = 0, columns = 0;  ///< multiply-accumulators of one array
+  std::int64_t arrays = 1;
+  Dataflow dataflow = Dataflow::output_stationary;
+  bool pipelined_folds = false;
+  Frequency clock{0};
+  /// By number format: cycles run this many times faster than at one multiply-accumulate per cell.
+  std::map<std::string, double> speed;
+};
+
+/// One measurement of a matrix engine.
+struct EfficiencyPoint {
+  std::string format;  ///< "" = every format without points of its own
+  std::int64_t m = 0, n = 0, k = 0;
+  double efficiency = 0;  ///< achieved / peak FLOP rate, in (0, 1]
+};
 
 /// Matrix engine of a tile.
 struct MatrixConfig {
   std::string model = "peak";  ///< factory name of the timing model
-  /// Peak by number format ("fp16", "bf16", "fp32", "fp8", "int8"); absent = unsupported.
+  /// Peak by number format ("fp16", "bf16", "fp32", "fp8", "int8"); absent = unsupported. Counts
+  /// the products that sparse operands let the engine skip, so that utilisation never exceeds 1.
   std::map<std::string, FlopRate> peak;
+  double sparsity = 1;  ///< part of `peak`: products per product really multiplied
+  SystolicConfig systolic;
+  std::vector<EfficiencyPoint> table;
 };
 
 /// Vector engine: elements per second for one pass over fp16/bf16 elements (fp32 runs at half).
@@ -54,6 +80,7 @@ enum class DramPolicy {
 
 struct DramConfig {
   std::string model = "bandwidth";
+  MemoryPart part;         ///< `banked` only; the three figures below are then its own
   Bandwidth bandwidth{0};  ///< of one controller, reads and writes together
   Bytes capacity{0};       ///< of one controller
   Seconds latency{0};      ///< from the request's arrival to the first byte
@@ -84,7 +111,7 @@ struct MachineConfig {
   TileId tile(int x, int y) const { return static_cast<TileId>(y * width() + x); }
   int x(TileId t) const { return static_cast<int>(index(t)) % width(); }
   int y(TileId t) const { return static_cast<int>(index(t)) / width(); }
-  bool is_spare(TileId t) const;  ///< O(spare tiles): loops over all tiles take spare_map()
+  bool is_spare(TileId t) const;        ///< O(spare tiles): loops over all tiles take spare_map()
   std::vector<bool> spare_map() const;  ///< by tile
   /// Die of a tile, row-major over the dies.
   int die(TileId t) const { return y(t) / tiles_y * dies_x + x(t) / tiles_x; }
@@ -101,10 +128,10 @@ constexpr std::int64_t kMaxTiles = std::int64_t{1} << 24;
 /// Reads and checks a machine description (docs/machine.md). Throws InputError.
 MachineConfig read_machine(const Document& document);
 
-/// The controllers a tile uses under the machine's policy, in DramId order: one for `nearest`, those
-/// of its die (or all, when its die has none) for `interleaved`. Deterministic; nearest balances the
-/// number of client tiles among equally near controllers (spare tiles are no clients, but are given
-/// a controller too). Empty if the machine has no DRAM.
+/// The controllers a tile uses under the machine's policy, in DramId order: one for `nearest`,
+/// those of its die (or all, when its die has none) for `interleaved`. Deterministic; nearest
+/// balances the number of client tiles among equally near controllers (spare tiles are no clients,
+/// but are given a controller too). Empty if the machine has no DRAM.
 IdVector<TileId, std::vector<DramId>> assign_dram(const MachineConfig& machine);
 
 }  // namespace tilewright

@@ -41,10 +41,10 @@ struct MemoryPeaks {
 
 /// Lower bounds on the iteration time; the simulated time is never below any of them.
 struct Bounds {
-  Seconds compute{0};    ///< matrix work of the busiest stage at peak rate
+  Seconds compute{0};    ///< the busiest stage's matrix engines, by their timing model
   Seconds dram{0};       ///< bytes of the busiest controller at its bandwidth
   Seconds bisection{0};  ///< bytes over the busiest full cut of the mesh at the cut's bandwidth
-  Seconds pipeline{0};   ///< the schedule with matrix work at peak rate and nothing else
+  Seconds pipeline{0};   ///< the schedule with matrix work and nothing else
 };
 
 struct Result {

@@ -4,7 +4,10 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <string>
 
+#include <tilewright/machine/compute_model.h>
 #include <tilewright/machine/machine.h>
 #include <tilewright/plan/kernels.h>
 
@@ -27,15 +30,19 @@ struct KernelCost {
   std::int64_t footprint = 0;        ///< SRAM bytes of the working buffers
 };
 
-/// Rates of one tile for the closed form.
+/// What one tile can do, for the closed form.
 struct TileRates {
-  double flop_per_s = 0;      ///< matrix engine at the plan's precision
-  double elements_per_s = 0;  ///< vector engine at the plan's precision
+  std::shared_ptr<const ComputeModel> engines;  ///< the timing that the hardware uses
+  std::string format;                           ///< the plan's precision
   double sram_bytes_per_s = 0;
   double dram_bytes_per_s = 0;  ///< the tile's share of its controllers when all their clients load
 };
 TileRates tile_rates(const MachineConfig& machine, DType precision, int clients_per_controller,
                      int controllers_per_tile);
+
+/// Seconds of the matrix engine for the kernel's GEMM, 0 for a vector kernel. The simulated time is
+/// never less.
+double matrix_seconds(const Kernel& kernel, const TileRates& rates);
 
 /// Seconds of the kernel in closed form, streamed_seconds().
 double kernel_seconds(const Kernel& kernel, const KernelCost& cost, const TileRates& rates);

@@ -14,8 +14,8 @@ struct LoweredPlan {
   Placement placement;
   std::vector<StagePlan> stages;
   std::vector<StageOrder> orders;  ///< schedule of the largest replica
-  double compute_bound = 0;   ///< seconds: matrix work of the busiest stage at peak rate
-  double pipeline_bound = 0;  ///< seconds: the schedule with matrix work at peak rate alone
+  double compute_bound = 0;   ///< seconds: the busiest stage's matrix engines, by their timing model
+  double pipeline_bound = 0;  ///< seconds: the schedule with matrix work alone
   double model_flop = 0;      ///< of the iteration, all replicas, no recomputation
 };
 
