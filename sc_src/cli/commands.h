@@ -10,5 +10,6 @@ namespace tilewright::cli {
 /// failure; the caller turns exceptions into messages and exit codes.
 void run_command(const std::vector<std::string>& arguments);
 void describe_command(const std::vector<std::string>& arguments);
+void program_command(const std::vector<std::string>& arguments);
 
 }  // namespace tilewright::cli

@@ -28,6 +28,9 @@ Usage:
                        simulate one iteration and report where its time goes
   tilewright describe [--platform FILE] [--model FILE] [--plan FILE] [options]
                        show what the files mean: values with their origin, sizes, FLOPs
+  tilewright program --dump FILE --platform FILE --model FILE --plan FILE [options]
+  tilewright program --run FILE --platform FILE [options]
+                       write the tile programs of a job as text; run such a text
   tilewright COMMAND --help
   tilewright --version
 
@@ -41,9 +44,9 @@ Exit codes: 0 done, 2 wrong input, 3 internal error, 4 the simulated program dea
 
 void dispatch(const std::vector<std::string>& arguments) {
   static const std::map<std::string, void (*)(const std::vector<std::string>&)> commands{
-      {"run", run_command}, {"describe", describe_command}};
+      {"run", run_command}, {"describe", describe_command}, {"program", program_command}};
   if (arguments.empty())
-    throw InputError("no command given: run or describe (see 'tilewright --help')");
+    throw InputError("no command given: run, describe or program (see 'tilewright --help')");
   const std::string& first = arguments.front();
   std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
   if (first == "--help" || first == "-h" || (first == "help" && rest.empty())) {
@@ -62,7 +65,7 @@ void dispatch(const std::vector<std::string>& arguments) {
     throw InputError(fmt::format(
         "unknown {} '{}'{} (see 'tilewright --help')", option ? "option" : "command", name,
         did_you_mean(name, option ? std::vector<std::string>{"--help", "--version"}
-                                  : std::vector<std::string>{"run", "describe", "help"})));
+                                  : std::vector<std::string>{"run", "describe", "program", "help"})));
   }
   command->second(first == "help" ? std::vector<std::string>{"--help"} : rest);
 }

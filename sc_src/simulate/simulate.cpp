@@ -1,12 +1,12 @@
-#include <tilewright/simulate/simulate.h>
-
 #include <algorithm>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <tilewright/base/error.h>
 #include <tilewright/hardware/platform.h>
 #include <tilewright/plan/lower.h>
+#include <tilewright/simulate/simulate.h>
 
 namespace tilewright {
 namespace {
@@ -30,26 +30,12 @@ void fill_stages(const LoweredPlan& lowered, const RunStatistics& run, Result& r
     r.head = s.head;
     r.parameters = s.parameters;
     r.micro_batches_in_flight = s.in_flight;
-    double busy = 0;
-    std::uint64_t sram = 0, dram = 0;
-    std::array<double, kTileStates> time{};
+    std::vector<TileId> tiles;
     for (int replica = 0; replica < lowered.placement.data; ++replica) {
-      for (const TileId tile : lowered.placement.tensor_group(s.stage, replica)) {
-        const TileStatistics& t = run.tiles[tile];
-        ++r.tiles;
-        sram = std::max(sram, t.sram_peak);
-        dram = std::max(dram, t.dram_peak);
-        for (int i = 0; i < kTileStates; ++i) time[i] += to_seconds(t.time[i]).value();
-        for (const TileState state :
-             {TileState::matrix, TileState::vector, TileState::recomputation, TileState::sram_stall}) {
-          busy += to_seconds(t.time[static_cast<int>(state)]).value();
-        }
-      }
+      const auto group = lowered.placement.tensor_group(s.stage, replica);
+      tiles.insert(tiles.end(), group.begin(), group.end());
     }
-    r.busy = Seconds(busy / r.tiles);
-    r.peak_sram = Bytes(static_cast<double>(sram));
-    r.peak_dram = Bytes(static_cast<double>(dram));
-    for (int i = 0; i < kTileStates; ++i) r.time[i] = Seconds(time[i] / r.tiles);
+    summarise_stage(run, tiles, r);
     result.stages.push_back(r);
   }
 }
@@ -91,8 +77,8 @@ Result simulate(const MachineConfig& machine, const Graph& graph, const PlanConf
   PlatformOptions platform_options;
   platform_options.progress = options.progress;
   platform_options.reverse_construction = options.reverse_construction;
-  // Never destroyed: the kernel's module registries make destruction quadratic, and one process runs
-  // one simulation.
+  // Never destroyed: the kernel's module registries make destruction quadratic, and one process
+  // runs one simulation.
   auto* platform = new Platform("platform", machine, lowered.program, platform_options);
 
   enter("run");
