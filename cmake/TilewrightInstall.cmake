@@ -8,13 +8,17 @@ set(_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tilewright")
 
 # --- runtime ---
 
-install(TARGETS tilewright_app RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT runtime)
+if(TARGET tilewright_app)
+  install(TARGETS tilewright_app RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT runtime)
+endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/platforms" DESTINATION "${TILEWRIGHT_DATA_DIR}"
   COMPONENT runtime FILES_MATCHING PATTERN "*.yaml")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/workloads" DESTINATION "${TILEWRIGHT_DATA_DIR}"
   COMPONENT runtime)
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs/" DESTINATION "${CMAKE_INSTALL_DOCDIR}"
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs/" DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs"
   COMPONENT runtime)
+install(FILES "${PROJECT_SOURCE_DIR}/README.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}"
+  COMPONENT runtime OPTIONAL)
 
 # --- development ---
 
@@ -53,6 +57,9 @@ install(FILES "${PROJECT_BINARY_DIR}/tilewright.pc"
 
 # --- Debian packages: tilewright and libtilewright-dev ---
 
+if(NOT PROJECT_IS_TOP_LEVEL)
+  return()
+endif()
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME tilewright)
 set(CPACK_PACKAGE_VERSION "${PROJECT_VERSION}")

@@ -136,6 +136,25 @@ CMAKE
     expect "SystemCLanguage_DIR:PATH=$scratch/systemc" "$scratch/build/CMakeCache.txt"
     ;;
 
+  subproject)
+    # Inside another project: the library alone, no tests, nothing to install, no Boost.
+    mkdir "$scratch/parent"
+    cp "$source/testbench/package/consumer/main.cpp" "$scratch/parent"
+    cat >"$scratch/parent/CMakeLists.txt" <<CMAKE
+cmake_minimum_required(VERSION 3.25)
+project(parent LANGUAGES CXX)
+set(CMAKE_DISABLE_FIND_PACKAGE_Boost ON)
+set(CMAKE_DISABLE_FIND_PACKAGE_GTest ON)
+add_subdirectory("$source" tilewright)
+add_executable(parent main.cpp)
+target_link_libraries(parent PRIVATE tilewright::tilewright)
+CMAKE
+    "$cmake" -S "$scratch/parent" -B "$scratch/build" -G Ninja "-DCMAKE_CXX_COMPILER=$cxx" \
+      >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; fail "configuring failed"; }
+    ! grep -q 'install.*tilewright' "$scratch/build/tilewright/cmake_install.cmake" ||
+      fail "the subproject installs something"
+    ;;
+
   deb)
     (cd "$scratch" && "$cpack" -G DEB --config "$build/CPackConfig.cmake" -B "$scratch/debs") \
       >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; fail "cpack failed"; }

@@ -12,13 +12,13 @@
 #undef SC_VERSION_MAJOR
 #define SC_VERSION_MAJOR 3
 #undef SC_METHOD
-#define SC_METHOD(function)                         \
-  declare_method_process(function##_handle, #function, \
-                         std::remove_pointer_t<decltype(this)>, function)
+#define SC_METHOD(function)                                                                   \
+  declare_method_process(function##_handle, #function, std::remove_pointer_t<decltype(this)>, \
+                         function)
 #undef SC_THREAD
-#define SC_THREAD(function)                         \
-  declare_thread_process(function##_handle, #function, \
-                         std::remove_pointer_t<decltype(this)>, function)
+#define SC_THREAD(function)                                                                   \
+  declare_thread_process(function##_handle, #function, std::remove_pointer_t<decltype(this)>, \
+                         function)
 #undef SC_HAS_PROCESS
 #pragma GCC poison SC_HAS_PROCESS sc_set_default_time_unit sc_get_default_time_unit
 #endif

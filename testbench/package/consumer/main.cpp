@@ -1,5 +1,5 @@
-// Runs a tile program on a machine and prints the iteration time in picoseconds. The SystemC library
-// brings main(), which calls sc_main().
+// Runs a tile program on a machine and prints the iteration time in picoseconds. The SystemC
+// library brings main(), which calls sc_main().
 #include <cstdio>
 #include <exception>
 
