@@ -65,12 +65,16 @@ void instruction_fields(Archive& a, I& i) {
   const std::uint32_t parts = shape ? shape->denominator : 0;
   a.choice("engine", on({O::compute, O::allocate, O::release}, shown), i.engine, engine,
            compute ? std::vector<Engine>{engine} : choices(Engine::dma_in, Engine::dma_out));
-  a.count("amount", on({O::compute}, shown), i.amount, parts, 1, parts);
+  a.count("begin", on({O::compute}, maybe), i.begin, 0, 0, parts > 0 ? parts - 1 : 0);
+  const std::uint32_t rest = parts > i.begin ? parts - i.begin : 0;
+  a.count("amount", on({O::compute}, shown), i.amount, rest, 1, rest);
   a.channel("channel", on({O::send, O::recv}, needed), i.channel);
   if (!compute) a.count("peers", on({O::send, O::recv}, needed), i.operand, 0, 0, kNone);
   a.choice("space", on({O::allocate, O::release}, needed), i.space, Space::sram,
            choices(Space::sram, Space::dram));
   a.share("bytes", compute ? Use::unused : needed, i.share);
+  a.bytes("head", on({O::load}, maybe), i.head, 0);
+  a.earlier("until", on({O::store}, maybe), i.until);
   a.choice("phase", shown, i.phase, Phase::forward, choices(Phase::forward, Phase::optimizer));
   a.choice("cause", on({O::load, O::store, O::send, O::recv}, shown), i.cause, Cause::memory,
            choices(Cause::memory, Cause::pipeline));

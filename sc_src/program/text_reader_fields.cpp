@@ -210,6 +210,20 @@ void FieldReader::share(const char* key, Use use, Share& v) {
   });
 }
 
+std::uint32_t FieldReader::dependence(const Token& token, const std::string& word) {
+  const std::size_t dot = word.find('.');
+  const std::uint32_t on = tables_.instructions.find(at_, token, word.substr(0, dot), false);
+  if (dot == std::string::npos) return on;
+  if (word.substr(dot) != ".head") {
+    at_.fail(token.raw, fmt::format("'{}': only '.head' may follow an instruction", word));
+  }
+  const Instruction& target = program_.segments.back().code[on];
+  if (target.op != Opcode::load || target.head == 0) {
+    at_.fail(token.raw, fmt::format("'{}': only a load with head= has a head", word));
+  }
+  return on | kHead;
+}
+
 void FieldReader::after(const char* key, Use use, std::array<std::uint32_t, 3>& v, bool& previous) {
   previous = false;
   get(key, use, v, {kNone, kNone, kNone}, [&](const Token& t) {
@@ -226,7 +240,7 @@ void FieldReader::after(const char* key, Use use, std::array<std::uint32_t, 3>& 
       if (count == after.size()) {
         at_.fail(t.raw, "an instruction waits for at most three others, and 'previous'");
       }
-      after[count++] = word == "none" ? kNone : tables_.instructions.find(at_, t, word, false);
+      after[count++] = word == "none" ? kNone : dependence(t, word);
     }
     return after;
   });

@@ -126,6 +126,8 @@ class FieldReader {
     if (const Token* token = take(key, use)) v = parse(*token);
   }
   const Token* take(const char* key, Use use);
+  /// One word of after=: an earlier instruction, or its head.
+  std::uint32_t dependence(const Token& token, const std::string& word);
 
   const Location& at_;
   const Token& owner_;

@@ -92,7 +92,9 @@ class FieldWriter {
     while (last > 0 && v[last - 1] == kNone) --last;
     for (std::size_t k = 0; k < last; ++k) {
       if (!text.empty()) text += ',';
-      text += v[k] == kNone ? "none" : fmt::to_string(v[k]);
+      text += v[k] == kNone         ? "none"
+              : (v[k] & kHead) != 0 ? fmt::format("{}.head", v[k] & ~kHead)
+                                    : fmt::to_string(v[k]);
     }
     put(key, use, text, text.empty(), text);
   }

@@ -9,53 +9,18 @@
 #include <tilewright/base/error.h>
 #include <tilewright/program/text.h>
 
+#include "pair.h"
 #include "support/program_equal.h"
 
 namespace tilewright {
 namespace {
 
+using test::error_of;
+using test::kPair;
+using test::pair;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-/// Two tiles: one computes and sends, the other receives and stores.
-const char* const kPair = R"(tilewright-program 1
-channel wire
-shape fc: matrix format=fp16 parts=2 m=8 n=4 k=2
-segment producer
-  weights: load fc bytes=64
-  first:   compute fc shape=fc amount=1 after=weights
-           compute fc shape=fc amount=1 after=weights
-           send result channel=wire peers=0 bytes=4KiB after=first,2 cause=pipeline
-segment consumer
-  recv result channel=wire peers=0 bytes=4096 cause=pipeline
-  store result bytes=4096 after=0
-group left
-  tiles 0
-  peers 1
-  call producer micro_batch=0..3 layer=2
-group right dram_bytes=1MiB
-  tiles 1
-  peers 0
-  call consumer micro_batch=0..3
-)";
-
-Program pair() { return parse_program(kPair); }
-
-std::string error_of(const std::string& text) {
-  try {
-    parse_program(text, "p.twp");
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
-std::string with(std::string text, const std::string& from, const std::string& to) {
-  const auto at = text.find(from);
-  if (at == std::string::npos) throw std::logic_error("no '" + from + "'");
-  return text.replace(at, from.size(), to);
-}
 
 void expect_round_trip(const Program& program) {
   const std::string text = program_text(program);
@@ -174,6 +139,27 @@ TEST(ProgramText, SharesDependencesAndCalls) {
   expect_round_trip(p);
 }
 
+TEST(ProgramText, HeadsPartsAndStreamedStores) {
+  const Program p = parse_program(R"(tilewright-program 1
+shape s: matrix format=fp16 parts=8 m=1 n=1 k=1
+segment s
+  w: load x bytes=1MiB head=64KiB
+     compute x shape=s amount=3 after=w.head
+  c: compute x shape=s begin=3 after=w
+     store x bytes=1MiB until=c after=0.head
+)");
+  const auto& code = p.segments[0].code;
+  EXPECT_EQ(code[0].head, 65536u);
+  EXPECT_EQ(code[1].after[0], 0 | kHead);
+  EXPECT_EQ(code[2].begin, 3u);
+  EXPECT_EQ(code[2].amount, 5u);  // what is left
+  EXPECT_EQ(code[3].until, 2u);
+  EXPECT_THAT(program_text(p),
+              AllOf(HasSubstr(" bytes=1048576 head=65536 "), HasSubstr(" begin=3 amount=5 "),
+                    HasSubstr(" until=2 "), HasSubstr(" after=0.head\n")));
+  expect_round_trip(p);
+}
+
 TEST(ProgramText, TileRunsAreRanges) {
   Program p;
   p.names = {"x"};
@@ -225,21 +211,26 @@ Program random_program(unsigned seed) {
       i.phase = static_cast<Phase>(below(kPhases));
       i.after_previous = below(3) == 0;
       for (auto& a : i.after) {
-        if (!s.code.empty() && below(2)) a = below(s.code.size());
+        if (s.code.empty() || below(2)) continue;
+        a = below(s.code.size());
+        if (s.code[a].head > 0 && below(2)) a |= kHead;
       }
+      if (i.op == Opcode::store && !s.code.empty() && below(2)) i.until = below(s.code.size());
       s.code.push_back(i);
     };
     for (std::uint32_t n = 0; n < below(12); ++n) {
       Instruction i;
       i.operand = below(p.shapes.size());
       i.engine = p.shapes[i.operand].engine;
-      i.amount = 1 + below(p.shapes[i.operand].denominator);
+      i.begin = below(p.shapes[i.operand].denominator);
+      i.amount = 1 + below(p.shapes[i.operand].denominator - i.begin);
       add(out, i);
       i = {};
       i.op = static_cast<Opcode>(static_cast<int>(Opcode::load) + below(2));
       i.engine = i.op == Opcode::load ? Engine::dma_in : Engine::dma_out;
       i.cause = static_cast<Cause>(below(kCauses));
       i.share = {random(), 1 + below(3), below(9)};
+      if (i.op == Opcode::load && below(2)) i.head = i.share.total / (2 + below(9));
       add(below(2) ? out : in, i);
       i = {};
       i.op = below(2) ? Opcode::allocate : Opcode::release;
@@ -336,139 +327,6 @@ TEST(ProgramText, TheWriterRefusesWhatTheTextCannotCarry) {
         }
       },
       InputError);
-}
-
-struct Fault {
-  const char* from;
-  const char* to;
-  const char* message;
-};
-
-class ProgramTextFault : public testing::TestWithParam<Fault> {};
-
-TEST_P(ProgramTextFault, IsNamed) {
-  const Fault& f = GetParam();
-  EXPECT_EQ(error_of(with(kPair, f.from, f.to)), f.message);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    All, ProgramTextFault,
-    testing::Values(
-        Fault{"tilewright-program 1", "machine: x",
-              "p.twp:1: 'machine:': not a tile program: its first line must be 'tilewright-program "
-              "1'"},
-        Fault{"tilewright-program 1", "tilewright-program 2",
-              "p.twp:1: '2': unknown version of the format; this Tilewright reads "
-              "'tilewright-program 1'"},
-        Fault{"channel wire", "chanel wire",
-              "p.twp:2: 'chanel': not a statement; allowed are call, channel, group, names, peers, "
-              "segment, shape, tiles, compute, load, store, send, recv, allocate, release; did you "
-              "mean 'channel'?"},
-        Fault{"channel wire", "channel", "p.twp:2: 'channel': a name is missing behind it"},
-        Fault{"channel wire", "channel the wire",
-              "p.twp:2: 'wire': nothing is expected here; quote a name that holds blanks"},
-        Fault{"channel wire", "channel 1: wire",
-              "p.twp:2: '1:': this is channel 0; allowed are '0:', a label that is no number, or "
-              "none"},
-        Fault{"channel wire", "channel \"wire", "p.twp:2: '\"wire': the closing quote is missing"},
-        Fault{"channel wire", "channel \"w\\ire\"",
-              "p.twp:2: '\\i': not an escape; allowed are \\\" \\\\ \\n \\t \\r and \\xNN"},
-        Fault{"fc: matrix", "fc: tensor",
-              "p.twp:3: 'tensor': a shape is for the engine 'matrix' or 'vector'"},
-        Fault{"m=8 ", "", "p.twp:3: 'matrix': m is missing"},
-        Fault{"m=8 ", "m=8.5 ",
-              "p.twp:3: 'm=8.5': '8.5' is not a whole number from 0 to 9223372036854775807"},
-        Fault{"m=8 ", "m=8 flop=many ",
-              "p.twp:3: 'flop=many': flop is not a finite number of at least 0, such as 1.5e9"},
-        Fault{"m=8 ", "m=8 m=9 ", "p.twp:3: 'm=9': the key is given twice"},
-        Fault{"parts=2", "part=2",
-              "p.twp:3: 'part=2': unknown key; 'matrix' takes format, parts, batch, m, n, k, flop, "
-              "sram_bytes; did you mean 'parts'?"},
-        Fault{"parts=2", "parts=0",
-              "p.twp:3: 'parts=0': '0' is not a whole number from 1 to 4294967295"},
-        Fault{"shape=fc amount=1 after=weights", "shape=fcc amount=1",
-              "p.twp:6: 'shape=fcc': there is no shape 'fcc' before this line; known: fc, and the "
-              "numbers 0 to 0; did you mean 'fc'?"},
-        Fault{"shape=fc amount=1 after=weights", "shape=1 amount=1",
-              "p.twp:6: 'shape=1': shape 1 does not exist; shapes before this line are 0 to 0"},
-        Fault{"shape=fc amount=1 after=weights", "amount=1",
-              "p.twp:6: 'compute': shape is missing"},
-        Fault{"shape=fc amount=1", "shape=fc amount=3",
-              "p.twp:6: 'amount=3': '3' is not a whole number from 1 to 2"},
-        Fault{"shape=fc amount=1", "shape=fc engine=vector",
-              "p.twp:6: 'engine=vector': engine is not one of: matrix"},
-        Fault{"bytes=64", "", "p.twp:5: 'load': bytes is missing"},
-        Fault{
-            "bytes=64", "bytes=64kb",
-            "p.twp:5: 'bytes=64kb': '64kb' is not a number of bytes; allowed are whole numbers, or "
-            "with a unit up to 8PiB: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"},
-        Fault{"bytes=64", "bytes=64 channel=wire",
-              "p.twp:5: 'channel=wire': unknown key; 'load' takes bytes, phase, cause, after"},
-        Fault{"bytes=64", "64", "p.twp:5: '64': a word of the form key=value is expected here"},
-        Fault{"bytes=64", "bytes=64/0+1",
-              "p.twp:5: 'bytes=64/0+1': '0' is not a whole number from 1 to 4294967295"},
-        Fault{"bytes=64", "bytes=64 phase=foward",
-              "p.twp:5: 'phase=foward': phase is not one of: forward, backward, recompute, "
-              "gradient_sync, optimizer; did you mean 'forward'?"},
-        Fault{
-            "after=first,2", "after=first,3",
-            "p.twp:8: 'after=first,3': instruction 3 does not exist; instructions before this line "
-            "are 0 to 2"},
-        Fault{"after=first,2", "after=0,first,2,1",
-              "p.twp:8: 'after=0,first,2,1': an instruction waits for at most three others, and "
-              "'previous'"},
-        Fault{
-            "channel=wire peers=0 bytes=4KiB", "channel=wired peers=0 bytes=4KiB",
-            "p.twp:8: 'channel=wired': there is no channel 'wired' before this line; known: wire, "
-            "and the numbers 0 to 0; did you mean 'wire'?"},
-        Fault{"first:   compute", "weights: compute",
-              "p.twp:6: 'weights:': another instruction has this label or name"},
-        Fault{
-            "first:   compute", "previous: compute",
-            "p.twp:6: 'previous:': not allowed as a label: 'previous', 'none', and words with any "
-            "of , . / + :"},
-        Fault{"segment producer\n", "",
-              "p.twp:4: 'weights:': an instruction stands below its 'segment' line, before any "
-              "'group'"},
-        Fault{"group left\n", "", "p.twp:12: 'tiles': this stands below a 'group' line"},
-        Fault{"  tiles 0\n", "  tiles a\n",
-              "p.twp:13: 'a': not a tile; allowed are tile numbers, ranges such as 0..15, and "
-              "'none'"},
-        Fault{"  tiles 0\n", "  tiles 0\n  tiles 2\n",
-              "p.twp:14: 'tiles': the group has its tiles already"},
-        Fault{"  tiles 0\n", "  tiles 0..99999999\n",
-              "p.twp:13: '0..99999999': more than 16777216 "
-              "tiles"},
-        Fault{"  peers 1\n", "  peers 1: 1\n",
-              "p.twp:14: '1:': the group's next peer table is '0:'; tables come in order"},
-        Fault{"call producer micro_batch=0..3 layer=2", "call producer micro_batch=0..3 layer=0..2",
-              "p.twp:15: 'call': micro_batch runs over 4 values and layer over 3; two runs of one "
-              "call must be equally long"},
-        Fault{"call producer micro_batch=0..3", "call producers micro_batch=0..3",
-              "p.twp:15: 'producers': there is no segment 'producers' before this line; known: "
-              "producer, consumer, and the numbers 0 to 1; did you mean 'producer'?"},
-        Fault{"call producer micro_batch=0..3", "call producer micro_batch=x..3",
-              "p.twp:15: 'micro_batch=x..3': 'x' is not a whole number from 0 to 4294967294"},
-        Fault{"call producer micro_batch=0..3", "call producer times=99999999",
-              "p.twp:15: 'times=99999999': '99999999' is not a whole number from 1 to 16777216"},
-        Fault{"segment consumer", "segment producer",
-              "p.twp:15: 'producer': several segments are called 'producer'; write the segment's "
-              "number"}));
-
-TEST(ProgramText, WhatOnlyTheWholeShowsNamesTheFile) {
-  EXPECT_THAT(error_of(with(kPair, "micro_batch=0..3\n", "micro_batch=0..2\n")),
-              AllOf(StartsWith("p.twp: program: sends and receives disagree on channel 'wire'"),
-                    HasSubstr("group 'left'"), HasSubstr("segment 'consumer' instruction 0")));
-  EXPECT_THAT(error_of(""), StartsWith("p.twp: not a tile program"));
-}
-
-TEST(ProgramText, MissingFilesAreNamed) {
-  try {
-    load_program("/no/such/program");
-    FAIL();
-  } catch (const InputError& e) {
-    EXPECT_STREQ(e.what(), "cannot read '/no/such/program': No such file or directory");
-  }
 }
 
 }  // namespace

@@ -19,11 +19,11 @@ inline bool equal(const Share& a, const Share& b) {
 // format (sc_src/program/text_fields.h, docs/program.md).
 inline bool equal(const Instruction& a, const Instruction& b) {
   const auto& [op, engine, phase, cause, after_previous, space, name, channel, after, operand,
-               amount, share] = a;
+               amount, share, head, begin, until] = a;
   return op == b.op && engine == b.engine && phase == b.phase && cause == b.cause &&
          after_previous == b.after_previous && space == b.space && name == b.name &&
          channel == b.channel && after == b.after && operand == b.operand && amount == b.amount &&
-         equal(share, b.share);
+         equal(share, b.share) && head == b.head && begin == b.begin && until == b.until;
 }
 
 inline bool equal(const ComputeShape& a, const ComputeShape& b) {
@@ -48,8 +48,7 @@ bool equal(const std::vector<T>& a, const std::vector<T>& b) {
 }
 
 inline bool equal(const Segment& a, const Segment& b) {
-  const auto& [name, code, streams] = a;
-  return name == b.name && equal(code, b.code) && streams == b.streams;
+  return a.name == b.name && equal(a.code, b.code) && a.streams == b.streams;
 }
 
 inline bool equal(const TileGroup& a, const TileGroup& b) {
