@@ -64,8 +64,9 @@ void dispatch(const std::vector<std::string>& arguments) {
     const bool option = name.rfind('-', 0) == 0;
     throw InputError(fmt::format(
         "unknown {} '{}'{} (see 'tilewright --help')", option ? "option" : "command", name,
-        did_you_mean(name, option ? std::vector<std::string>{"--help", "--version"}
-                                  : std::vector<std::string>{"run", "describe", "program", "help"})));
+        did_you_mean(name, option
+                               ? std::vector<std::string>{"--help", "--version"}
+                               : std::vector<std::string>{"run", "describe", "program", "help"})));
   }
   command->second(first == "help" ? std::vector<std::string>{"--help"} : rest);
 }

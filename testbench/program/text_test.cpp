@@ -1,4 +1,6 @@
 // Programs as text: the round trip is exact, and every fault is named with its line.
+#include <algorithm>
+#include <cmath>
 #include <random>
 #include <string>
 #include <vector>
@@ -215,7 +217,11 @@ Program random_program(unsigned seed) {
         a = below(s.code.size());
         if (s.code[a].head > 0 && below(2)) a |= kHead;
       }
-      if (i.op == Opcode::store && !s.code.empty() && below(2)) i.until = below(s.code.size());
+      if (i.op == Opcode::store && !s.code.empty() && below(2)) {
+        const std::uint32_t until = below(s.code.size());  // one store ends with an instruction
+        const auto taken = [&](const Instruction& other) { return other.until == until; };
+        if (std::none_of(s.code.begin(), s.code.end(), taken)) i.until = until;
+      }
       s.code.push_back(i);
     };
     for (std::uint32_t n = 0; n < below(12); ++n) {
