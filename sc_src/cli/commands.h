@@ -11,5 +11,6 @@ namespace tilewright::cli {
 void run_command(const std::vector<std::string>& arguments);
 void describe_command(const std::vector<std::string>& arguments);
 void network_command(const std::vector<std::string>& arguments);
+void program_command(const std::vector<std::string>& arguments);
 
 }  // namespace tilewright::cli

@@ -30,6 +30,9 @@ Usage:
                        show what the files mean: values with their origin, sizes, FLOPs
   tilewright network [--mesh WxH] [--traffic NAME] [--load LIST] [options]
                        drive the on-chip network with synthetic traffic: latency against load
+  tilewright program --dump FILE --platform FILE --model FILE --plan FILE [options]
+  tilewright program --run FILE --platform FILE [options]
+                       write the tile programs of a job as text; run such a text
   tilewright COMMAND --help
   tilewright --version
 
@@ -43,9 +46,14 @@ Exit codes: 0 done, 2 wrong input, 3 internal error, 4 the simulated program dea
 
 void dispatch(const std::vector<std::string>& arguments) {
   static const std::map<std::string, void (*)(const std::vector<std::string>&)> commands{
-      {"run", run_command}, {"describe", describe_command}, {"network", network_command}};
-  if (arguments.empty())
-    throw InputError("no command given: run, describe or network (see 'tilewright --help')");
+      {"run", run_command},
+      {"describe", describe_command},
+      {"network", network_command},
+      {"program", program_command}};
+  if (arguments.empty()) {
+    throw InputError(
+        "no command given: run, describe, network or program (see 'tilewright --help')");
+  }
   const std::string& first = arguments.front();
   std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
   if (first == "--help" || first == "-h" || (first == "help" && rest.empty())) {
@@ -64,7 +72,8 @@ void dispatch(const std::vector<std::string>& arguments) {
     throw InputError(fmt::format(
         "unknown {} '{}'{} (see 'tilewright --help')", option ? "option" : "command", name,
         did_you_mean(name, option ? std::vector<std::string>{"--help", "--version"}
-                                  : std::vector<std::string>{"run", "describe", "network", "help"})));
+                                  : std::vector<std::string>{"run", "describe", "network",
+                                                             "program", "help"})));
   }
   command->second(first == "help" ? std::vector<std::string>{"--help"} : rest);
 }

@@ -84,19 +84,29 @@ std::string wrapped(const std::string& text, std::size_t first_indent, std::size
 }
 
 void title(Out out, const Result& r) {
-  const std::string line = fmt::format("{} with plan {} on {}", r.model, r.plan, r.machine);
+  // A replayed program has neither model nor plan, but a name.
+  const std::string line = r.plan.empty()
+                               ? fmt::format("{} on {}", r.model, r.machine)
+                               : fmt::format("{} with plan {} on {}", r.model, r.plan, r.machine);
   fmt::format_to(out, "{}", wrapped(line, 0, 2));
-  fmt::format_to(out, "Tilewright {}, {} fidelity, {} parameters\n\n", kVersion, r.fidelity,
-                 engineering(static_cast<double>(r.parameters)));
+  fmt::format_to(out, "Tilewright {}, {} fidelity", kVersion, r.fidelity);
+  if (r.parameters > 0) {
+    fmt::format_to(out, ", {} parameters", engineering(static_cast<double>(r.parameters)));
+  }
+  fmt::format_to(out, "\n\n");
 }
 
 void headline(Out out, const Result& r) {
   const double t = r.iteration_time.value();
   const auto rate = [t](double amount) { return t > 0 ? amount / t : 0; };
-  fmt::format_to(out, "Iteration time    {:>12}   for {} samples, {} tokens\n",
-                 to_string(r.iteration_time), r.samples, engineering(r.tokens));
-  fmt::format_to(out, "Throughput        {:>12.4g} samples/s, {} tokens/s\n", rate(r.samples),
-                 engineering(rate(r.tokens)));
+  fmt::format_to(out, "Iteration time    {:>12}", to_string(r.iteration_time));
+  if (r.samples > 0) {
+    fmt::format_to(out, "   for {} samples, {} tokens\n", r.samples, engineering(r.tokens));
+    fmt::format_to(out, "Throughput        {:>12.4g} samples/s, {} tokens/s\n", rate(r.samples),
+                   engineering(rate(r.tokens)));
+  } else {
+    fmt::format_to(out, "\n");
+  }
   fmt::format_to(out, "Model FLOPs       {:>12}   MFU {} of the used tiles' peak ({})\n",
                  to_string(r.flops_model), percent(r.mfu), r.flops_convention);
   fmt::format_to(out, "Hardware FLOPs    {:>12}   HFU {}, what is recomputed included\n",

@@ -1,9 +1,8 @@
-#include <tilewright/simulate/simulate.h>
-
 #include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -11,6 +10,7 @@
 #include <tilewright/hardware/platform.h>
 #include <tilewright/machine/compute_model.h>
 #include <tilewright/plan/lower.h>
+#include <tilewright/simulate/simulate.h>
 
 namespace tilewright {
 namespace {
@@ -101,8 +101,8 @@ Result simulate(const MachineConfig& machine, const Graph& graph, const PlanConf
   platform_options.progress = options.progress;
   platform_options.reverse_construction = options.reverse_construction;
   platform_options.in_step = options.in_step;
-  // Never destroyed: the kernel's module registries make destruction quadratic, and one process runs
-  // one simulation.
+  // Never destroyed: the kernel's module registries make destruction quadratic, and one process
+  // runs one simulation.
   auto* platform = new Platform("platform", machine, lowered.program, platform_options);
 
   enter("run");

@@ -8,6 +8,7 @@
 
 #include <tilewright/base/ids.h>
 #include <tilewright/base/quantity.h>
+#include <tilewright/hardware/language.h>
 #include <tilewright/program/program.h>
 
 namespace tilewright {

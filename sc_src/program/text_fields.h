@@ -1,0 +1,103 @@
+// The fields of instructions and shapes in the text format, one line each: the writer and the
+// reader are both generated from here. `Archive` is FieldWriter (text_writer.cpp) or FieldReader
+// (text_reader.cpp).
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include <tilewright/program/program.h>
+
+namespace tilewright::program_detail {
+
+/// Whether the text has a field: `required` and `shown` fields are always written; `shown` and
+/// `optional` ones have a default that is taken when they are not given; a field that is `unused`
+/// here must hold its default, and its key is refused.
+enum class Use { required, shown, optional, unused };
+
+inline std::string to_string(Space s) { return s == Space::sram ? "sram" : "dram"; }
+
+/// The enumerators first .. last.
+template <class Enum>
+std::vector<Enum> choices(Enum first, Enum last) {
+  std::vector<Enum> list;
+  for (auto i = static_cast<int>(first); i <= static_cast<int>(last); ++i) {
+    list.push_back(static_cast<Enum>(i));
+  }
+  return list;
+}
+
+inline Engine default_engine(Opcode op) {
+  switch (op) {
+    case Opcode::compute:
+      return Engine::matrix;
+    case Opcode::load:
+    case Opcode::allocate:
+    case Opcode::release:
+      return Engine::dma_in;
+    case Opcode::store:
+      return Engine::dma_out;
+    case Opcode::send:
+      return Engine::net_send;
+    case Opcode::recv:
+      return Engine::net_recv;
+  }
+  return Engine::matrix;
+}
+
+/// All fields of an instruction but `op` and `name`, which open its line.
+template <class Archive, class I>
+void instruction_fields(Archive& a, I& i) {
+  using O = Opcode;
+  const auto on = [&i](std::initializer_list<Opcode> ops, Use use) {
+    for (const Opcode op : ops) {
+      if (i.op == op) return use;
+    }
+    return Use::unused;
+  };
+  const Use needed = Use::required, shown = Use::shown, maybe = Use::optional;
+  const bool compute = i.op == O::compute;
+
+  if (compute) a.shape("shape", needed, i.operand);
+  const ComputeShape* shape = compute ? a.shape_of(i) : nullptr;
+  const Engine engine = shape ? shape->engine : default_engine(i.op);
+  const std::uint32_t parts = shape ? shape->denominator : 0;
+  a.choice("engine", on({O::compute, O::allocate, O::release}, shown), i.engine, engine,
+           compute ? std::vector<Engine>{engine} : choices(Engine::dma_in, Engine::dma_out));
+  a.count("begin", on({O::compute}, maybe), i.begin, 0, 0, parts > 0 ? parts - 1 : 0);
+  const std::uint32_t rest = parts > i.begin ? parts - i.begin : 0;
+  a.count("amount", on({O::compute}, shown), i.amount, rest, 1, rest);
+  a.channel("channel", on({O::send, O::recv}, needed), i.channel);
+  if (!compute) a.count("peers", on({O::send, O::recv}, needed), i.operand, 0, 0, kNone);
+  a.choice("space", on({O::allocate, O::release}, needed), i.space, Space::sram,
+           choices(Space::sram, Space::dram));
+  a.share("bytes", compute ? Use::unused : needed, i.share);
+  a.bytes("head", on({O::load}, maybe), i.head, 0);
+  a.earlier("until", on({O::store}, maybe), i.until);
+  a.choice("phase", shown, i.phase, Phase::forward, choices(Phase::forward, Phase::optimizer));
+  a.choice("cause", on({O::load, O::store, O::send, O::recv}, shown), i.cause, Cause::memory,
+           choices(Cause::memory, Cause::pipeline));
+  a.after("after", maybe, i.after, i.after_previous);
+}
+
+/// All fields of a shape but `engine`, which opens its line.
+template <class Archive, class S>
+void shape_fields(Archive& a, S& s) {
+  const bool matrix = s.engine == Engine::matrix;
+  const Use on_matrix = matrix ? Use::required : Use::unused;
+  a.name("format", Use::required, s.format);
+  a.count("parts", Use::shown, s.denominator, 1, 1, kNone);
+  a.extent("batch", matrix ? Use::shown : Use::unused, s.batch, 1);
+  a.extent("m", on_matrix, s.m, 0);
+  a.extent("n", on_matrix, s.n, 0);
+  a.extent("k", on_matrix, s.k, 0);
+  const double flop = matrix ? 2.0 * static_cast<double>(s.batch) * static_cast<double>(s.m) *
+                                   static_cast<double>(s.n) * static_cast<double>(s.k)
+                             : 0;
+  a.real("flop", matrix ? Use::shown : Use::unused, s.flop, flop);
+  a.real("elements", matrix ? Use::unused : Use::required, s.elements, 0);
+  a.real("sram_bytes", Use::shown, s.sram_bytes, 0);
+}
+
+}  // namespace tilewright::program_detail

@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <tilewright/base/error.h>
+#include <tilewright/hardware/platform.h>
+#include <tilewright/simulate/replay.h>
+
+namespace tilewright {
+namespace {
+
+/// Matrix work of one tile, in seconds at the peak rate of each shape's format.
+struct MatrixWork {
+  double all = 0, recomputed = 0;
+  void add(const MatrixWork& o, double times) {
+    all += o.all * times;
+    recomputed += o.recomputed * times;
+  }
+};
+
+MatrixWork segment_work(const MachineConfig& machine, const Program& program,
+                        const Segment& segment) {
+  MatrixWork work;
+  for (const Instruction& i : segment.code) {
+    if (i.op != Opcode::compute || i.engine != Engine::matrix) continue;
+    const ComputeShape& shape = program.shapes[i.operand];
+    const double seconds = shape.flop * i.amount / shape.denominator /
+                           machine.peak(program.names[shape.format]).value();
+    work.all += seconds;
+    if (i.phase == Phase::recompute) work.recomputed += seconds;
+  }
+  return work;
+}
+
+/// Per tile of each group, over the iteration.
+std::vector<MatrixWork> group_work(const MachineConfig& machine, const Program& program) {
+  std::vector<MatrixWork> segments;
+  segments.reserve(program.segments.size());
+  for (const Segment& s : program.segments) {
+    segments.push_back(segment_work(machine, program, s));
+  }
+  std::vector<MatrixWork> groups;
+  std::vector<std::uint64_t> calls(segments.size());
+  for (const TileGroup& group : program.groups) {
+    std::fill(calls.begin(), calls.end(), 0);
+    for (const Call& call : group.calls) ++calls[call.segment];
+    MatrixWork work;
+    for (std::size_t s = 0; s < segments.size(); ++s) {
+      if (calls[s] > 0) work.add(segments[s], static_cast<double>(calls[s]));
+    }
+    groups.push_back(work);
+  }
+  return groups;
+}
+
+void fill_work(const MachineConfig& machine, const Program& program, const RunStatistics& run,
+               Result& result) {
+  double flop = 0, recomputed = 0;
+  for (const TileStatistics& t : run.tiles) {
+    flop += t.flop;
+    recomputed += t.recomputed_flop;
+  }
+  result.flops_hardware = Flop(flop);
+  result.flops_model = Flop(flop - recomputed);
+  result.flops_convention = "as the program's shapes count them";
+  MatrixWork work;
+  const std::vector<MatrixWork> groups = group_work(machine, program);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    work.add(groups[g], static_cast<double>(program.groups[g].tiles.size()));
+    result.bounds.compute = std::max(result.bounds.compute, Seconds(groups[g].all));
+  }
+  const double tile_seconds = result.tiles_used * result.iteration_time.value();
+  if (tile_seconds > 0) {
+    result.hfu = work.all / tile_seconds;
+    result.mfu = (work.all - work.recomputed) / tile_seconds;
+  }
+}
+
+void fill_stages(const Program& program, const RunStatistics& run, Result& result) {
+  std::map<std::uint32_t, std::vector<TileId>> tiles;
+  for (const TileGroup& group : program.groups) {
+    auto& stage = tiles[group.stage];
+    stage.insert(stage.end(), group.tiles.begin(), group.tiles.end());
+  }
+  for (const auto& [stage, list] : tiles) {
+    StageResult r;
+    r.stage = static_cast<int>(stage);
+    summarise_stage(run, list, r);
+    result.stages.push_back(r);
+  }
+}
+
+}  // namespace
+
+Result replay(const MachineConfig& machine, const Program& program, const std::string& name,
+              const SimulateOptions& options) {
+  const auto enter = [&](const char* phase) {
+    if (options.on_phase) options.on_phase(phase);
+  };
+  enter("elaborate");
+  PlatformOptions platform_options;
+  platform_options.progress = options.progress;
+  platform_options.reverse_construction = options.reverse_construction;
+  // Never destroyed, for the reason that simulate() gives.
+  auto* platform = new Platform("platform", machine, program, platform_options);
+
+  enter("run");
+  platform->run();
+  const RunStatistics& run = platform->statistics();
+
+  enter("report");
+  Result result;
+  result.machine = machine.name;
+  result.model = name;
+  summarise(machine, run, result);
+  fill_work(machine, program, run, result);
+  fill_stages(program, run, result);
+  for (const std::string& a : machine.assumptions) result.notes.push_back("assumed: " + a);
+  return result;
+}
+
+}  // namespace tilewright
