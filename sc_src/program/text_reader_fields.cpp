@@ -224,10 +224,10 @@ std::uint32_t FieldReader::dependence(const Token& token, const std::string& wor
   return on | kHead;
 }
 
-void FieldReader::after(const char* key, Use use, std::array<std::uint32_t, 3>& v, bool& previous) {
+void FieldReader::after(const char* key, Use use, Dependences& v, bool& previous) {
   previous = false;
-  get(key, use, v, {kNone, kNone, kNone}, [&](const Token& t) {
-    std::array<std::uint32_t, 3> after{kNone, kNone, kNone};
+  get(key, use, v, {kNone, kNone, kNone, kNone}, [&](const Token& t) {
+    Dependences after{kNone, kNone, kNone, kNone};
     std::size_t count = 0;
     for (std::size_t begin = 0; begin <= t.value.size();) {
       const std::size_t end = std::min(t.value.find(',', begin), t.value.size());
@@ -238,7 +238,7 @@ void FieldReader::after(const char* key, Use use, std::array<std::uint32_t, 3>& 
         continue;
       }
       if (count == after.size()) {
-        at_.fail(t.raw, "an instruction waits for at most three others, and 'previous'");
+        at_.fail(t.raw, "an instruction waits for at most four others, and 'previous'");
       }
       after[count++] = word == "none" ? kNone : dependence(t, word);
     }

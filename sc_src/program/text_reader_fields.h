@@ -114,7 +114,7 @@ class FieldReader {
     get(key, use, v, kNone,
         [&](const Token& t) { return tables_.instructions.find(at_, t, t.value, t.quoted); });
   }
-  void after(const char* key, Use use, std::array<std::uint32_t, 3>& v, bool& previous);
+  void after(const char* key, Use use, Dependences& v, bool& previous);
   /// A..B or A, for runs of calls; kNoMicroBatch is written `none` where it is allowed.
   void range(const char* key, std::uint32_t& first, std::uint32_t& last, bool none_allowed);
 

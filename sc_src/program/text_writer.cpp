@@ -86,7 +86,7 @@ class FieldWriter {
   void earlier(const char* key, Use use, std::uint32_t v) {
     put(key, use, v, v == kNone, fmt::to_string(v));
   }
-  void after(const char* key, Use use, const std::array<std::uint32_t, 3>& v, bool previous) {
+  void after(const char* key, Use use, const Dependences& v, bool previous) {
     std::string text = previous ? "previous" : "";
     std::size_t last = v.size();
     while (last > 0 && v[last - 1] == kNone) --last;

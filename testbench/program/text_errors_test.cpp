@@ -100,8 +100,8 @@ INSTANTIATE_TEST_SUITE_P(
             "after=first,2", "after=first,3",
             "p.twp:8: 'after=first,3': instruction 3 does not exist; instructions before this line "
             "are 0 to 2"},
-        Fault{"after=first,2", "after=0,first,2,1",
-              "p.twp:8: 'after=0,first,2,1': an instruction waits for at most three others, and "
+        Fault{"after=first,2", "after=0,first,2,1,0",
+              "p.twp:8: 'after=0,first,2,1,0': an instruction waits for at most four others, and "
               "'previous'"},
         Fault{
             "channel=wire peers=0 bytes=4KiB", "channel=wired peers=0 bytes=4KiB",

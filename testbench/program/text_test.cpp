@@ -39,8 +39,8 @@ TEST(ProgramText, ReadsWhatPeopleWrite) {
   const auto& code = p.segments[0].code;
   ASSERT_EQ(code.size(), 4u);
   EXPECT_EQ(code[0].engine, Engine::dma_in);
-  EXPECT_EQ(code[1].after, (std::array<std::uint32_t, 3>{0, kNone, kNone}));
-  EXPECT_EQ(code[3].after, (std::array<std::uint32_t, 3>{1, 2, kNone}));
+  EXPECT_EQ(code[1].after, (Dependences{0, kNone, kNone, kNone}));
+  EXPECT_EQ(code[3].after, (Dependences{1, 2, kNone, kNone}));
   EXPECT_EQ(code[3].share.total, 4096u);
   EXPECT_EQ(code[3].cause, Cause::pipeline);
   ASSERT_EQ(p.groups[0].calls.size(), 4u);
@@ -123,7 +123,7 @@ TEST(ProgramText, SharesDependencesAndCalls) {
   auto& recv = p.segments[1].code[0];
   send.share = recv.share = {4097, 3, 2};
   send.after_previous = true;
-  send.after = {kNone, 1, kNone};
+  send.after = {kNone, 1, kNone, kNone};
   p.groups[0].peers.push_back({kNoTile, static_cast<TileId>(3)});
   p.groups[0].peers.emplace_back();
   auto& calls = p.groups[0].calls;

@@ -64,6 +64,9 @@ constexpr std::uint32_t kNone = 0xffffffffu;
 /// Set in a dependence on a load: its head is enough (Instruction::head).
 constexpr std::uint32_t kHead = 0x80000000u;
 
+/// Earlier instructions that one waits for; kNone where there are fewer.
+using Dependences = std::array<std::uint32_t, 4>;
+
 /// One instruction. Dependences are indices of earlier instructions of the same segment:
 /// the instruction issues once they are complete, every earlier instruction of its own engine has
 /// issued (matrix, vector, net_recv: completed), and, with `after_previous`, every instruction of
@@ -78,7 +81,7 @@ struct Instruction {
   std::uint16_t name = 0;        ///< Program::names: the operator or collective it came from
   std::uint16_t channel = 0;     ///< send, recv
   /// One for each other engine whose completions can matter (net_send completes at issue).
-  std::array<std::uint32_t, 4> after{kNone, kNone, kNone, kNone};
+  Dependences after{kNone, kNone, kNone, kNone};
   std::uint32_t operand = 0;     ///< compute: shape; send, recv: peer table
   std::uint32_t amount = 0;      ///< compute: parts of the shape's work, of ComputeShape::denominator
   Share share;                   ///< load, store, send, recv, allocate, release
