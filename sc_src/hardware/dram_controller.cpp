@@ -14,18 +14,19 @@ DramController::DramController(const sc_core::sc_module_name& name,
 }
 
 void DramController::begin(tlm::tlm_generic_payload& payload, Picoseconds now) {
+  auto* extension = payload.get_extension<MemoryExtension>();
   std::uint32_t token = 0;
   if (free_.empty()) {
     token = static_cast<std::uint32_t>(payloads_.size());
-    payloads_.push_back(&payload);
+    payloads_.push_back({&payload, extension});
   } else {
     token = free_.back();
     free_.pop_back();
-    payloads_[token] = &payload;
+    payloads_[token] = {&payload, extension};
   }
-  const auto* extension = payload.get_extension<MemoryExtension>();
   model_->add(now, extension != nullptr ? extension->tile : index(kNoTile), payload.get_address(),
-              MemoryExtension::length(payload), payload.is_write(), token);
+              extension != nullptr ? extension->bytes : payload.get_data_length(),
+              payload.is_write(), token);
 }
 
 tlm::tlm_sync_enum DramController::nb_transport_fw(tlm::tlm_generic_payload& payload,
@@ -74,11 +75,10 @@ void DramController::handle(Picoseconds now, EventClass, std::uint32_t, const Ev
   }
   DramModel::Completion completion;
   while (model_->pop(now, completion)) {
-    tlm::tlm_generic_payload* payload = payloads_[completion.token];
+    tlm::tlm_generic_payload* payload = payloads_[completion.token].payload;
+    MemoryExtension* extension = payloads_[completion.token].extension;
     free_.push_back(completion.token);
-    if (auto* extension = payload->get_extension<MemoryExtension>()) {
-      extension->first_byte = completion.first_byte;
-    }
+    if (extension != nullptr) extension->first_byte = completion.first_byte;
     payload->set_response_status(tlm::TLM_OK_RESPONSE);
     responses_.push_back(payload);
   }

@@ -24,10 +24,11 @@ void DramPort::issue() {
     const std::uint32_t part = waiting_.front();
     waiting_.pop_front();
     const MemorySystem::Part& p = config_.memory.parts_.all[part];
-    tlm::tlm_generic_payload& payload =
+    const PooledPayload pooled =
         pool_.allocate(p.write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND, address_, p.bytes);
     address_ += p.bytes;
-    auto& extension = *payload.get_extension<MemoryExtension>();
+    tlm::tlm_generic_payload& payload = *pooled.payload;
+    MemoryExtension& extension = *pooled.extension;
     extension.tile = p.tile;
     extension.part = part;
     extension.first_byte = kNever;

@@ -12,15 +12,17 @@ std::uint64_t MemoryExtension::length(const tlm::tlm_generic_payload& payload) {
 
 PayloadPool::~PayloadPool() = default;  // a payload deletes its extensions
 
-tlm::tlm_generic_payload& PayloadPool::allocate(tlm::tlm_command command, std::uint64_t address,
-                                                std::uint64_t bytes) {
+PooledPayload PayloadPool::allocate(tlm::tlm_command command, std::uint64_t address,
+                                    std::uint64_t bytes) {
   if (free_.empty()) {
+    auto* extension = new MemoryExtension;
     all_.push_back(std::make_unique<tlm::tlm_generic_payload>(this));
-    all_.back()->set_extension(new MemoryExtension);
-    free_.push_back(all_.back().get());
+    all_.back()->set_extension(extension);
+    free_.push_back({all_.back().get(), extension});
   }
-  tlm::tlm_generic_payload& payload = *free_.back();
+  const PooledPayload pooled = free_.back();
   free_.pop_back();
+  tlm::tlm_generic_payload& payload = *pooled.payload;
   const auto length =
       static_cast<unsigned>(std::min<std::uint64_t>(bytes, std::numeric_limits<unsigned>::max()));
   payload.set_command(command);
@@ -32,18 +34,18 @@ tlm::tlm_generic_payload& PayloadPool::allocate(tlm::tlm_command command, std::u
   payload.set_byte_enable_length(0);
   payload.set_dmi_allowed(false);
   payload.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
-  auto& extension = *payload.get_extension<MemoryExtension>();
+  MemoryExtension& extension = *pooled.extension;
   extension.bytes = bytes;
   extension.tile = 0;
   extension.part = 0;
   extension.first_byte = 0;
   payload.acquire();
-  return payload;
+  return pooled;
 }
 
 void PayloadPool::free(tlm::tlm_generic_payload* payload) {
   payload->reset();
-  free_.push_back(payload);
+  free_.push_back({payload, payload->get_extension<MemoryExtension>()});
 }
 
 }  // namespace tilewright

@@ -23,6 +23,15 @@ MemorySystem::MemorySystem(const MachineConfig& machine, EventQueue& queue, Netw
     sites_.push_back(index(site));
     stats_[static_cast<DramId>(i)].site = site;
   }
+  if (!assigned_.empty()) {
+    for (std::uint32_t tile = 0; tile < network.tiles(); ++tile) {
+      first_target_.push_back(static_cast<std::uint32_t>(targets_.size()));
+      for (const DramId d : assigned_[static_cast<TileId>(tile)]) {
+        const std::uint32_t site = sites_[index(d)];
+        targets_.push_back({index(d), site, network.path(tile, site)});
+      }
+    }
+  }
   queue.attach(EventClass::write_arrival, *this);
   queue.attach(EventClass::memory_done, *this);
   queue.attach(EventClass::memory_request, *this);
@@ -41,11 +50,13 @@ void MemorySystem::start(Picoseconds now, std::uint32_t tile, bool write, std::u
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t own = share(bytes, i), first = share(head, i);
     if (own == 0) break;
-    const std::uint32_t dram = index(drams[i]), site = sites_[dram];
+    const Target& target = targets(tile)[i];
+    const std::uint32_t dram = target.dram, site = target.site;
     const auto add = [&](std::uint64_t part_bytes, std::uint64_t carried, std::uint32_t rest) {
       const std::uint32_t part = parts_.allocate();
-      parts_.all[part] = {part_bytes, carried, kNever, now,  issued_++,
-                          transfer,   tile,    dram,   rest, write};
+      parts_.all[part] = {part_bytes, carried, kNever, now,
+                          issued_++,  transfer, tile,   dram,
+                          static_cast<std::uint32_t>(&target - targets_.data()), rest, write};
       ++transfers_.all[transfer].parts;
       return part;
     };
@@ -68,8 +79,7 @@ void MemorySystem::start(Picoseconds now, std::uint32_t tile, bool write, std::u
       p.cause = Cause::memory;
       network_.inject(p, now);
     } else {
-      queue_.push(now + network_.path(tile, site).latency, EventClass::memory_request, site, 0,
-                  part);
+      queue_.push(now + target.path.latency, EventClass::memory_request, site, 0, part);
     }
   }
 }
@@ -120,7 +130,7 @@ void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
   DramStatistics& stats = stats_[static_cast<DramId>(p.dram)];
   (p.write ? stats.bytes_written : stats.bytes_read) += p.bytes;
   const std::uint32_t site = sites_[p.dram];
-  const Path path = network_.path(site, p.tile);
+  const Path& path = targets_[p.target].path;  // the way back is as long
   if (p.write) {
     queue_.push(std::max(now, p.tail) + path.latency, EventClass::memory_done, p.tile, 0, part);
     return;

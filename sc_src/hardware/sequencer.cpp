@@ -217,7 +217,11 @@ void Sequencer::handle(Picoseconds now, EventClass type, std::uint32_t tile, con
               [](const Packet* a, const Packet* b) { return a->sequence < b->sequence; });
     for (Packet* p : delivered_) deliver(tile, c, *p);
   }
-  judge(c);
+  if (c.same_wait) {
+    c.same_wait = false;
+  } else {
+    judge(c);
+  }
 }
 
 void Sequencer::deliver(std::uint32_t tile, Core& c, Packet& p) {
@@ -228,6 +232,7 @@ void Sequencer::deliver(std::uint32_t tile, Core& c, Packet& p) {
     return;
   }
   p.arrived = true;
+  const std::uint16_t p_channel = p.channel;  // the packet is gone once received
   const bool awaited = c.blocked[kRecv] == kMessage && c.channel == p.channel;
   if (!announced_[p.channel]) {
     if (awaited) {
@@ -236,10 +241,16 @@ void Sequencer::deliver(std::uint32_t tile, Core& c, Packet& p) {
       append(mailbox(tile, p.channel), p);
     }
   }
-  if (awaited) {
-    c.ready |= bit(Engine::net_recv);
-    run(queue_.now(), tile, c);
-  }
+  if (!awaited) return;
+  const auto before = c.blocked;
+  const std::uint8_t state = c.state;
+  c.ready |= bit(Engine::net_recv);
+  run(queue_.now(), tile, c);
+  // A collective went on to its next message: what the engines wait for is still the collective.
+  c.same_wait = (state == static_cast<std::uint8_t>(TileState::tensor_wait) ||
+                 state == static_cast<std::uint8_t>(TileState::data_wait)) &&
+                c.blocked[kRecv] == kMessage && c.channel == p_channel &&
+                c.blocked[0] == before[0] && c.blocked[1] == before[1];
 }
 
 void Sequencer::memory_done(Picoseconds now, std::uint32_t tile, std::uint32_t token) {

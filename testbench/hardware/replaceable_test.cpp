@@ -198,7 +198,7 @@ TEST(Replaceable, SramBehindAStandardSocket) {
   initiator.out.bind(bank.in);
   sc_core::sc_start(sc_core::SC_ZERO_TIME);
   PayloadPool pool;
-  auto& payload = pool.allocate(tlm::TLM_READ_COMMAND, 0, 5000000000);
+  auto& payload = *pool.allocate(tlm::TLM_READ_COMMAND, 0, 5000000000).payload;
   EXPECT_EQ(payload.get_data_length(), 0xffffffffu);
   sc_time delay = sc_core::SC_ZERO_TIME;
   initiator.out->b_transport(payload, delay);
@@ -208,7 +208,7 @@ TEST(Replaceable, SramBehindAStandardSocket) {
   EXPECT_EQ(pool.in_use(), 1u);
   payload.release();
   EXPECT_EQ(pool.in_use(), 0u);
-  auto& again = pool.allocate(tlm::TLM_WRITE_COMMAND, 0, 7);
+  auto& again = *pool.allocate(tlm::TLM_WRITE_COMMAND, 0, 7).payload;
   EXPECT_EQ(&again, &payload);
   EXPECT_EQ(MemoryExtension::length(again), 7u);
   again.release();
@@ -227,7 +227,7 @@ TEST(Replaceable, DramControllerBehindAStandardSocket) {
   sc_core::sc_start(sc_core::SC_ZERO_TIME);
   PayloadPool pool;
   for (int i = 0; i < 2; ++i) {
-    auto& payload = pool.allocate(tlm::TLM_READ_COMMAND, 0, 1000);
+    auto& payload = *pool.allocate(tlm::TLM_READ_COMMAND, 0, 1000).payload;
     tlm::tlm_phase phase = tlm::BEGIN_REQ;
     sc_time delay(static_cast<double>(i), sc_core::SC_NS);
     EXPECT_EQ(initiator.out->nb_transport_fw(payload, phase, delay), tlm::TLM_UPDATED);

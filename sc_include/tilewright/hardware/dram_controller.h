@@ -11,6 +11,7 @@
 
 #include <tilewright/hardware/dram_model.h>
 #include <tilewright/hardware/event_queue.h>
+#include <tilewright/hardware/memory.h>
 
 namespace tilewright {
 
@@ -53,7 +54,7 @@ class DramController : public sc_core::sc_module,
   DramControllerConfig config_;
   std::unique_ptr<DramModel> model_;
   Picoseconds scheduled_ = kNever;                   // the earliest of our events that is pending
-  std::vector<tlm::tlm_generic_payload*> payloads_;  // by token
+  std::vector<PooledPayload> payloads_;              // by token; no extension: a foreign one
   std::vector<std::uint32_t> free_;
   std::deque<tlm::tlm_generic_payload*> responses_;
   bool response_open_ = false;  // BEGIN_RESP sent, END_RESP not seen

@@ -30,6 +30,12 @@ class MemoryExtension : public tlm::tlm_extension<MemoryExtension> {
   static std::uint64_t length(const tlm::tlm_generic_payload& payload);
 };
 
+/// A payload and the extension that stays with it.
+struct PooledPayload {
+  tlm::tlm_generic_payload* payload = nullptr;
+  MemoryExtension* extension = nullptr;
+};
+
 /// Reference-counted payloads with their extension; freed ones are reset and used again.
 class PayloadPool : public tlm::tlm_mm_interface {
  public:
@@ -40,15 +46,14 @@ class PayloadPool : public tlm::tlm_mm_interface {
 
   /// A payload with one reference and every attribute set: no data pointer, no byte enables, no
   /// DMI.
-  tlm::tlm_generic_payload& allocate(tlm::tlm_command command, std::uint64_t address,
-                                     std::uint64_t bytes);
+  PooledPayload allocate(tlm::tlm_command command, std::uint64_t address, std::uint64_t bytes);
   void free(tlm::tlm_generic_payload* payload) override;
 
   std::size_t in_use() const { return all_.size() - free_.size(); }
 
  private:
   std::vector<std::unique_ptr<tlm::tlm_generic_payload>> all_;  // each owns its extension
-  std::vector<tlm::tlm_generic_payload*> free_;
+  std::vector<PooledPayload> free_;
 };
 
 }  // namespace tilewright

@@ -121,6 +121,7 @@ class MemorySystem : public EventHandler {
     Picoseconds tail;        // writes: when the data has all arrived at the site
     std::uint64_t order;     // of issue: pool slots are reused, so they say nothing about age
     std::uint32_t transfer, tile, dram;
+    std::uint32_t target;    // in targets_
     std::uint32_t rest;      // of a head: the part behind it
     bool write;
   };
@@ -144,12 +145,21 @@ class MemorySystem : public EventHandler {
 
   void responded(Picoseconds now, std::uint32_t part);
 
+  /// A controller as one tile sees it.
+  struct Target {
+    std::uint32_t dram, site;
+    Path path;
+  };
+  Target* targets(std::uint32_t tile) { return targets_.data() + first_target_[tile]; }
+
   EventQueue& queue_;
   Network& network_;
   MemoryClient* client_ = nullptr;
   IdVector<TileId, std::vector<DramId>> assigned_;
   std::vector<DramPort*> ports_;
   std::vector<std::uint32_t> sites_;
+  std::vector<Target> targets_;              // of all tiles, in order of assign_dram()
+  std::vector<std::uint32_t> first_target_;  // by tile
   Pool<Transfer> transfers_;
   Pool<Part> parts_;
   double capacity_;

@@ -102,6 +102,7 @@ class Sequencer : public EventHandler, public MemoryClient {
     std::uint8_t waiting = 0;   // engines blocked on an instruction
     std::uint16_t channel = 0;  // that net_recv waits on
     bool started = false;
+    bool same_wait = false;  // the state needs no new judgement
     std::array<std::uint32_t, kEngines> blocked;
     std::array<std::uint32_t, kEngines> call{};      // of the next instruction
     std::array<std::uint32_t, kEngines> position{};  // of it in its stream
