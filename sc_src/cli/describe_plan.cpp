@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <tilewright/plan/placement.h>
 #include <tilewright/plan/schedule.h>
 
 #include "describe.h"
@@ -83,26 +82,6 @@ void describe_plan(Description& out, const Inputs::Plan& plan) {
                                         {"total", state.total()}};
   describe_schedule(out, p, sizes.size());
   describe_settings(out, "plan", plan.document);
-}
-
-void describe_job(Description& out, const Inputs& inputs) {
-  const PlanConfig& p = inputs.plan->config;
-  const MachineConfig& m = inputs.platform->machine;
-  check_plan(p, inputs.model->graph, m);
-  const Placement placement = place(p, m);
-
-  out.heading(fmt::format("{} with plan {} on {}", inputs.model->graph.model, p.name, m.name));
-  out.line("tiles", fmt::format("{} used, {} idle, {} spare", grouped(p.ranks()),
-                                grouped(m.usable_tiles() - p.ranks()), m.spare.size()));
-  out.line("tensor group", placement.block_width > 0
-                               ? fmt::format("rectangles of {} x {} tiles", placement.block_width,
-                                             placement.block_height)
-                               : std::string("consecutive tiles of the snake"));
-  out.json["job"] = Json{{"tiles_used", p.ranks()},
-                         {"tiles_idle", m.usable_tiles() - p.ranks()},
-                         {"tiles_spare", static_cast<int>(m.spare.size())},
-                         {"block_width", placement.block_width},
-                         {"block_height", placement.block_height}};
 }
 
 }  // namespace tilewright::cli

@@ -27,6 +27,8 @@ Share whole(std::int64_t bytes) { return {static_cast<std::uint64_t>(bytes), 1, 
 constexpr std::int64_t kMostPieces = 1 << 20;
 // Up to here the last block's store is a store of its own.
 constexpr std::int64_t kFewBlocks = 32;
+// Blocks at least in which a pointwise part follows its matrix part.
+constexpr std::int64_t kFollowBlocks = 16;
 // Beyond, waiting for the first block is left out: less than 0.4 % of the load.
 constexpr std::int64_t kManyBlocks = 256;
 
@@ -211,7 +213,12 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
   }
   const bool hands_over = store_bytes > 0 || sends;
   const bool streams = cost.load > 0 || hands_over;
-  const std::int64_t blocks = streams ? std::min(cost.blocks, kMostPieces) : 1;
+  // A pointwise part follows its matrix part block by block even when nothing leaves the SRAM.
+  const bool follows = k.matrix && k.vector_elements > 0;
+  const std::int64_t blocks = streams || follows
+                                  ? std::min(std::max(cost.blocks, follows ? kFollowBlocks : 1),
+                                             kMostPieces)
+                                  : 1;
   const auto n = static_cast<std::uint32_t>(blocks);
 
   // Loads: the fill, then the rest behind it.
@@ -317,8 +324,9 @@ void SegmentWriter::collective(const Ring& ring, const Collective& what, const A
   if (!residency_[from.cls]) {
     const std::uint32_t l = transfer(Opcode::load, name, ring.phase, Cause::memory,
                                      whole(from.bytes), first);
-    segment_.code[l].head = static_cast<std::uint64_t>(std::max<std::int64_t>(1, what.bytes / p));
-    const bool cut = what.bytes / p >= 1 && what.bytes / p < from.bytes;
+    const std::int64_t chunk = what.bytes / p;
+    const bool cut = chunk > 0 && chunk < from.bytes;
+    if (cut) segment_.code[l].head = static_cast<std::uint64_t>(chunk);
     first = {cut ? l | kHead : l};
     all = {l};
   }

@@ -79,9 +79,6 @@ TEST(Pipeline, MeasuredActivationPeakIsStagesLessStageMicroBatches) {
   // The SRAM high-water marks of neighbouring stages differ by one micro-batch's stash.
   const Result r = simulate(free_links(4, 1), build_graph(trunk(4)),
                             pipeline(4, 8, ScheduleKind::one_f_one_b));
-  const std::int64_t s = 32, h = 64, a = 4;
-  const double stash = 2.0 * s * h * (2 + 2 + 2 + 2 + 2 + 2 + 2 + 1 + 1 + 4 + 4) / 2 + 0.0 * a;
-  (void)stash;
   const double step = r.stages[0].peak_sram.value() - r.stages[1].peak_sram.value();
   EXPECT_GT(step, 0);
   EXPECT_DOUBLE_EQ(r.stages[1].peak_sram.value() - r.stages[2].peak_sram.value(), step);
@@ -108,8 +105,8 @@ TEST(Pipeline, HardwareFlopsAreModelFlopsPlusTheRecomputedForward) {
   EXPECT_DOUBLE_EQ(r.flops_hardware.value(), 3 * (g.training_flop() + g.forward_flop()).value());
 }
 
-TEST(Pipeline, BreakdownSumsToTheIteration) {
-  const Graph g = build_graph(trunk(4));
+/// A mesh whose every part can be the bottleneck.
+MachineConfig small_mesh() {
   MachineConfig m = free_links(4, 4);
   m.noc.link = m.noc.die_link = {Bandwidth(1e9), Seconds(1e-9)};
   m.vector.throughput = Frequency(1e10);
@@ -117,6 +114,34 @@ TEST(Pipeline, BreakdownSumsToTheIteration) {
   m.dram.bandwidth = Bandwidth(1e9);
   m.dram.capacity = Bytes(1e12);
   m.dram.sites = {{0, 1}, {3, 2}};
+  return m;
+}
+
+/// Bytes that tensor parallelism sends in one iteration of 4 layers and 3 micro-batches of 1.
+double tensor_bytes(bool sequence_parallel, const MachineConfig& m) {
+  PlanConfig p = pipeline(1, 3, ScheduleKind::one_f_one_b);
+  p.tensor = 4;
+  p.sequence_parallel = sequence_parallel;
+  return simulate(m, build_graph(trunk(4)), p).traffic[static_cast<int>(Cause::tensor)].value();
+}
+
+TEST(Pipeline, TensorTrafficIsTwoAllReducesPerLayerAndDirection) {
+  // An all-reduce of n bytes over 4 ranks sends 2 · 3/4 · n from each; n = 32 tokens · 64 · 2 bytes.
+  const double n = 32 * 64 * 2;
+  EXPECT_DOUBLE_EQ(tensor_bytes(false, small_mesh()), 3 * 4 * 4 * (4 * 2 * 0.75 * n));
+}
+
+TEST(Pipeline, SequenceParallelTrafficGathersOnceMoreForWeightGradients) {
+  // Forward 2 all-gathers and 2 reduce-scatters, backward 4 and 2, of 3/4 · n from each rank, and the
+  // gradients of the norms' gains and biases once per iteration.
+  const double n = 32 * 64 * 2, norms = 4 * (4 * 64 * 2);
+  EXPECT_DOUBLE_EQ(tensor_bytes(true, small_mesh()),
+                   3 * 4 * 4 * (10 * 0.75 * n) + 4 * 2 * 0.75 * norms);
+}
+
+TEST(Pipeline, BreakdownSumsToTheIteration) {
+  const Graph g = build_graph(trunk(4));
+  const MachineConfig m = small_mesh();
   PlanConfig p = pipeline(2, 5, ScheduleKind::one_f_one_b);
   p.tensor = 2;
   p.data = 2;
