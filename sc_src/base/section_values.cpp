@@ -247,8 +247,7 @@ std::vector<std::string> Section::texts(const std::string& key) const {
   }
   for (const auto& item : value->node->items) {
     if (item->kind != Node::Kind::kScalar) {
-      raise(state_->place_of_item(*value, *item),
-            fmt::format("{}[{}]", value->path, result.size()),
+      raise(state_->place_of_item(*value, *item), fmt::format("{}[{}]", value->path, result.size()),
             fmt::format("found {}; wanted: {}", detail::shown(*item), wanted));
     }
     result.push_back(item->scalar);

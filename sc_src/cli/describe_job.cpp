@@ -13,8 +13,9 @@ std::string bytes_text(std::int64_t bytes) { return to_string(Bytes(static_cast<
 
 std::string layers_text(const StagePlan& s) {
   return fmt::format("{}{}{}", s.embedding ? "E " : "",
-                     s.layers == 1 ? fmt::format("{}", s.first_layer)
-                                   : fmt::format("{}-{}", s.first_layer, s.first_layer + s.layers - 1),
+                     s.layers == 1
+                         ? fmt::format("{}", s.first_layer)
+                         : fmt::format("{}-{}", s.first_layer, s.first_layer + s.layers - 1),
                      s.head ? " H" : "");
 }
 
@@ -47,7 +48,8 @@ void describe_memory(Description& out, const LoweredPlan& lowered) {
     out.text += fmt::format("    {:>5}  {:>9}  {:>9}  {:>11}  {:>11}\n", s.stage, layers_text(s),
                             s.in_flight, bytes_text(s.sram_bytes()), bytes_text(s.dram_bytes()));
     out.json["job"]["stages"].push_back(stage_json(s));
-    if (s.dram_bytes() + s.sram_bytes() > fullest->dram_bytes() + fullest->sram_bytes()) fullest = &s;
+    if (s.dram_bytes() + s.sram_bytes() > fullest->dram_bytes() + fullest->sram_bytes())
+      fullest = &s;
   }
   out.text += fmt::format("    Stage {}: {} of SRAM for working buffers, and\n", fullest->stage,
                           bytes_text(fullest->sram_working));

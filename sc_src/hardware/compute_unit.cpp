@@ -16,10 +16,10 @@ ComputeCosts::ComputeCosts(const MachineConfig& machine, const Program& program)
     const std::string format =
         shape.format < program.names.size() ? program.names[shape.format] : std::string();
     costs_[i].engine =
-        1e12 * (shape.engine == Engine::matrix
-                    ? model->matrix_seconds({shape.batch, shape.m, shape.n, shape.k, shape.flop},
-                                            format)
-                    : model->vector_seconds(shape.elements, format));
+        1e12 *
+        (shape.engine == Engine::matrix
+             ? model->matrix_seconds({shape.batch, shape.m, shape.n, shape.k, shape.flop}, format)
+             : model->vector_seconds(shape.elements, format));
   }
 }
 

@@ -54,9 +54,11 @@ void MemorySystem::start(Picoseconds now, std::uint32_t tile, bool write, std::u
     const std::uint32_t dram = target.dram, site = target.site;
     const auto add = [&](std::uint64_t part_bytes, std::uint64_t carried, std::uint32_t rest) {
       const std::uint32_t part = parts_.allocate();
-      parts_.all[part] = {part_bytes, carried, kNever, now,
-                          issued_++,  transfer, tile,   dram,
-                          static_cast<std::uint32_t>(&target - targets_.data()), rest, write};
+      parts_.all[part] = {
+          part_bytes, carried,   kNever,
+          now,        issued_++, transfer,
+          tile,       dram,      static_cast<std::uint32_t>(&target - targets_.data()),
+          rest,       write};
       ++transfers_.all[transfer].parts;
       return part;
     };
@@ -138,8 +140,8 @@ void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
   if (p.rest != kNoPart) {
     Part& rest = parts_.all[p.rest];
     rest.first_byte = std::min(rest.first_byte, p.first_byte);
-    const auto serial = static_cast<Picoseconds>(
-        std::llround(static_cast<double>(p.bytes) * path.ps_per_byte));
+    const auto serial =
+        static_cast<Picoseconds>(std::llround(static_cast<double>(p.bytes) * path.ps_per_byte));
     // At zero load the tail is where the controller has just put it, or as far as the slowest link
     // of the way has taken it.
     const Picoseconds tail = std::max(now, p.first_byte + serial);

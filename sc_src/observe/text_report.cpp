@@ -164,8 +164,7 @@ void bounds(Out out, const Result& r) {
     const char* limit;
   };
   const std::array<Row, 4> rows{
-      {{"compute", r.bounds.compute, "matrix work of the busiest stage",
-        "the matrix engines"},
+      {{"compute", r.bounds.compute, "matrix work of the busiest stage", "the matrix engines"},
        {"pipeline", r.bounds.pipeline, "the schedule with matrix work only, links free",
         "the pipeline schedule of the matrix engines"},
        {"dram", r.bounds.dram, "bytes of the busiest controller at its bandwidth",

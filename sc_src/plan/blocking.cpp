@@ -1,8 +1,8 @@
-#include <tilewright/plan/blocking.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
+
+#include <tilewright/plan/blocking.h>
 
 namespace tilewright {
 namespace {
@@ -10,8 +10,8 @@ namespace {
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 constexpr std::int64_t kAccumulatorBytes = 4;
-// Depth of a block where traffic does not depend on it: rows of at least a DRAM burst, and no deeper,
-// so that the SRAM is left to the other two dimensions.
+// Depth of a block where traffic does not depend on it: rows of at least a DRAM burst, and no
+// deeper, so that the SRAM is left to the other two dimensions.
 constexpr std::int64_t kShallow = 64;
 // Of two choices that take the same time the one that moves less wins.
 constexpr double kTrafficWeight = 0.02;
@@ -49,12 +49,25 @@ class Search {
                        c = g_.m * g_.n * o_.c_bytes, partial = g_.m * g_.n * kAccumulatorBytes;
     std::int64_t a_times = nc, b_times = mc, spills = 0;
     switch (order) {
-      case LoopOrder::all_resident: a_times = b_times = 1; break;
-      case LoopOrder::output_stationary: break;
-      case LoopOrder::a_panel: a_times = 1; break;
-      case LoopOrder::b_panel: b_times = 1; break;
-      case LoopOrder::weight_stationary: b_times = 1; spills = kc - 1; break;
-      case LoopOrder::input_stationary: a_times = 1; spills = kc - 1; break;
+      case LoopOrder::all_resident:
+        a_times = b_times = 1;
+        break;
+      case LoopOrder::output_stationary:
+        break;
+      case LoopOrder::a_panel:
+        a_times = 1;
+        break;
+      case LoopOrder::b_panel:
+        b_times = 1;
+        break;
+      case LoopOrder::weight_stationary:
+        b_times = 1;
+        spills = kc - 1;
+        break;
+      case LoopOrder::input_stationary:
+        a_times = 1;
+        spills = kc - 1;
+        break;
     }
     // A panel that spans the whole other dimension keeps that operand too.
     if (kc == 1 && nc == 1) b_times = order == LoopOrder::a_panel ? 1 : b_times;
@@ -73,14 +86,17 @@ class Search {
       r.c_read = g_.batch * (spills * partial + (o_.accumulate ? c : 0));
       r.c_write = g_.batch * (spills * partial + c);
     }
-    r.fill = (o_.a_resident ? 0 : mb * kb * o_.a_bytes) + (o_.b_resident ? 0 : kb * nb * o_.b_bytes);
-    r.sram_stream = g_.batch * (a * nc + b * mc + c + (2 * spills + (o_.accumulate ? 1 : 0)) * partial);
+    r.fill =
+        (o_.a_resident ? 0 : mb * kb * o_.a_bytes) + (o_.b_resident ? 0 : kb * nb * o_.b_bytes);
+    r.sram_stream =
+        g_.batch * (a * nc + b * mc + c + (2 * spills + (o_.accumulate ? 1 : 0)) * partial);
     r.footprint = need;
     const double moved = static_cast<double>(r.dram_bytes());
     const double seconds =
-        streamed_seconds(rates_.engine_seconds, static_cast<double>(r.a_traffic + r.b_traffic + r.c_read),
-                         static_cast<double>(r.c_write), static_cast<double>(r.fill),
-                         static_cast<double>(r.sram_stream), static_cast<double>(r.blocks), rates_) +
+        streamed_seconds(
+            rates_.engine_seconds, static_cast<double>(r.a_traffic + r.b_traffic + r.c_read),
+            static_cast<double>(r.c_write), static_cast<double>(r.fill),
+            static_cast<double>(r.sram_stream), static_cast<double>(r.blocks), rates_) +
         kTrafficWeight * moved / rates_.dram_bytes_per_s;
     if (!best_.feasible || seconds < least_) {
       least_ = seconds;
@@ -114,9 +130,7 @@ std::vector<std::int64_t> grid(std::int64_t extent) {
 
 double streamed_seconds(double engine_seconds, double load, double store, double fill,
                         double sram_stream, double blocks, const BlockingRates& rates) {
-  const auto dram = [&](double bytes) {
-    return bytes > 0 ? bytes / rates.dram_bytes_per_s : 0.0;
-  };
+  const auto dram = [&](double bytes) { return bytes > 0 ? bytes / rates.dram_bytes_per_s : 0.0; };
   const double engines = std::max(engine_seconds, sram_stream / rates.sram_bytes_per_s);
   return std::max(dram(fill) + engines, dram(load + store) + engines / blocks) +
          dram(store) / blocks;

@@ -1,6 +1,6 @@
-#include <tilewright/plan/cost.h>
-
 #include <algorithm>
+
+#include <tilewright/plan/cost.h>
 
 namespace tilewright {
 namespace {
@@ -74,8 +74,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
       kernel.accumulate && !kernel.writes.empty() && !residency[kernel.writes.front().cls];
   const std::int64_t results = g.batch * g.m * g.n;
   o.c_resident = stream_out == 0;
-  o.c_bytes =
-      kernel.accumulate ? state.gradient : static_cast<int>(ceil_div(stream_out, results));
+  o.c_bytes = kernel.accumulate ? state.gradient : static_cast<int>(ceil_div(stream_out, results));
 
   BlockingRates blocking_rates;
   blocking_rates.engine_seconds = engine_seconds(kernel, rates);
@@ -105,8 +104,8 @@ TileRates tile_rates(const MachineConfig& machine, DType precision, int clients_
   rates.engines = make_compute_model(machine);
   rates.format = to_string(precision);
   rates.sram_bytes_per_s = machine.sram.bandwidth.value();
-  rates.dram_bytes_per_s = machine.dram.bandwidth.value() * controllers_per_tile /
-                           std::max(1, clients_per_controller);
+  rates.dram_bytes_per_s =
+      machine.dram.bandwidth.value() * controllers_per_tile / std::max(1, clients_per_controller);
   return rates;
 }
 
@@ -122,7 +121,8 @@ double kernel_seconds(const Kernel& kernel, const KernelCost& cost, const TileRa
   r.sram_bytes_per_s = rates.sram_bytes_per_s;
   return streamed_seconds(engine_seconds(kernel, rates), static_cast<double>(cost.load),
                           static_cast<double>(cost.store), static_cast<double>(cost.fill),
-                          static_cast<double>(cost.sram_stream), static_cast<double>(cost.blocks), r);
+                          static_cast<double>(cost.sram_stream), static_cast<double>(cost.blocks),
+                          r);
 }
 
 }  // namespace tilewright

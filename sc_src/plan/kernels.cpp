@@ -1,10 +1,9 @@
-#include <tilewright/plan/kernels.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include <tilewright/base/error.h>
+#include <tilewright/plan/kernels.h>
 
 #include "kernel_list.h"
 
@@ -13,10 +12,14 @@ namespace {
 
 const char* name_of(CollectiveKind kind) {
   switch (kind) {
-    case CollectiveKind::all_reduce: return "all_reduce";
-    case CollectiveKind::reduce_scatter: return "reduce_scatter";
-    case CollectiveKind::all_gather: return "all_gather";
-    case CollectiveKind::all_to_all: return "all_to_all";
+    case CollectiveKind::all_reduce:
+      return "all_reduce";
+    case CollectiveKind::reduce_scatter:
+      return "reduce_scatter";
+    case CollectiveKind::all_gather:
+      return "all_gather";
+    case CollectiveKind::all_to_all:
+      return "all_to_all";
   }
   return "?";
 }
@@ -181,8 +184,8 @@ class Builder {
       uncut[a] = Layout::replicated;
       c.bytes = bytes(sized_as, uncut);
       if (from == Layout::partial) {
-        c.kind = to == Layout::replicated ? CollectiveKind::all_reduce
-                                          : CollectiveKind::reduce_scatter;
+        c.kind =
+            to == Layout::replicated ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
         if (to != Layout::replicated) next.name = at.name + ".sum";
       } else {
         c.kind = to == Layout::replicated ? CollectiveKind::all_gather : CollectiveKind::all_to_all;
@@ -235,8 +238,8 @@ class Builder {
         }
         for (const Access& in : inputs) list.read(in);
         if (op.kind == OpKind::embedding) {
-          list.read({op.weights.front().tensor, TensorClass::weight,
-                     rows_touched(op, o_.state.weight)});
+          list.read(
+              {op.weights.front().tensor, TensorClass::weight, rows_touched(op, o_.state.weight)});
         }
       }
       list.kernels.back().vector_elements +=
@@ -365,8 +368,8 @@ class Builder {
     }
   }
 
-  /// Layouts of the gradient that an operator computes for one of its inputs: cut where the input is,
-  /// partial where the operator's cut runs over what that gradient sums over.
+  /// Layouts of the gradient that an operator computes for one of its inputs: cut where the input
+  /// is, partial where the operator's cut runs over what that gradient sums over.
   Layouts input_gradient_layouts(const Operator& op, const Operand& in, DimSet summed) const {
     Layouts l = o_.splits.input_layouts(op, in);
     const Partition p = o_.splits.of(op);
@@ -572,11 +575,16 @@ std::int64_t total(const std::vector<SizedTensor>& tensors) {
 
 std::string to_string(TensorClass c) {
   switch (c) {
-    case TensorClass::weight: return "weights";
-    case TensorClass::gradient: return "gradients";
-    case TensorClass::optimizer: return "optimiser state";
-    case TensorClass::saved: return "stashed activations";
-    case TensorClass::temporary: return "temporary activations";
+    case TensorClass::weight:
+      return "weights";
+    case TensorClass::gradient:
+      return "gradients";
+    case TensorClass::optimizer:
+      return "optimiser state";
+    case TensorClass::saved:
+      return "stashed activations";
+    case TensorClass::temporary:
+      return "temporary activations";
   }
   return "?";
 }

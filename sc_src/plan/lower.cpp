@@ -1,11 +1,10 @@
-#include <tilewright/plan/lower.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <tuple>
 
 #include <tilewright/base/error.h>
+#include <tilewright/plan/lower.h>
 
 #include "segment_writer.h"
 
@@ -38,9 +37,9 @@ class Lowering {
 
   void write_group(const StagePlan& stage, int replica) {
     TileGroup group;
-    group.name = plan_.data == 1
-                     ? "stage " + std::to_string(stage.stage)
-                     : "stage " + std::to_string(stage.stage) + " replica " + std::to_string(replica);
+    group.name = plan_.data == 1 ? "stage " + std::to_string(stage.stage)
+                                 : "stage " + std::to_string(stage.stage) + " replica " +
+                                       std::to_string(replica);
     group.stage = static_cast<std::uint32_t>(stage.stage);
     group.tiles = placement_.tensor_group(stage.stage, replica);
     write_peers(group, stage, replica);
@@ -56,14 +55,17 @@ class Lowering {
     for (const Slot slot : orders[static_cast<std::size_t>(stage.stage)]) {
       const std::size_t n = stage.range.size();
       for (std::size_t i = 0; i < n; ++i) {
-        const std::size_t position = slot.backward ? stage.range.last - 1 - i : stage.range.first + i;
+        const std::size_t position =
+            slot.backward ? stage.range.last - 1 - i : stage.range.first + i;
         const Pass pass = slot.backward ? Pass::backward : Pass::forward;
-        const std::uint32_t segment = block_segment(stage, position, pass, samples[slot.micro_batch]);
+        const std::uint32_t segment =
+            block_segment(stage, position, pass, samples[slot.micro_batch]);
         group.calls.push_back({segment, slot.micro_batch, static_cast<std::uint32_t>(position)});
       }
     }
     if (const auto segment = update_segment(stage, replica)) {
-      group.calls.push_back({*segment, kNoMicroBatch, static_cast<std::uint32_t>(stage.range.first)});
+      group.calls.push_back(
+          {*segment, kNoMicroBatch, static_cast<std::uint32_t>(stage.range.first)});
     }
     if (replica == 0 && stage.stage == 0) out_.orders = orders;
     out_.program.groups.push_back(std::move(group));
@@ -75,7 +77,8 @@ class Lowering {
     const auto fill = [&](Peers table, int to_stage, int to_replica, int shift) {
       auto& peers = group.peers[static_cast<std::size_t>(table)];
       const auto tiles = placement_.tensor_group(to_stage, to_replica);
-      for (int r = 0; r < t; ++r) peers.push_back(tiles[static_cast<std::size_t>((r + shift + t) % t)]);
+      for (int r = 0; r < t; ++r)
+        peers.push_back(tiles[static_cast<std::size_t>((r + shift + t) % t)]);
     };
     if (t > 1) {
       fill(Peers::tensor_next, s, replica, 1);
@@ -100,7 +103,8 @@ class Lowering {
     const bool enters = pass == Pass::forward ? first && upstream : last && downstream;
     const bool leaves = pass == Pass::forward ? last && downstream : first && upstream;
     std::vector<std::int64_t> received, sent;
-    if (enters) received = boundary(pass == Pass::forward ? stage.stage - 1 : stage.stage + 1, pass, samples);
+    if (enters)
+      received = boundary(pass == Pass::forward ? stage.stage - 1 : stage.stage + 1, pass, samples);
     if (leaves) sent = boundary(stage.stage, pass, samples);
 
     const std::uint32_t block = graph_.chain[position];
@@ -112,11 +116,11 @@ class Lowering {
     return segments_[key] = segment;
   }
 
-  /// Sizes of the messages in which `stage` hands one micro-batch over, as its last kernel makes it.
+  /// Sizes of the messages in which `stage` hands one micro-batch over, as its last kernel makes
+  /// it.
   std::vector<std::int64_t> boundary(int stage_index, Pass pass, std::int64_t samples) {
     const StagePlan& stage = out_.stages[static_cast<std::size_t>(stage_index)];
-    const std::size_t position =
-        pass == Pass::forward ? stage.range.last - 1 : stage.range.first;
+    const std::size_t position = pass == Pass::forward ? stage.range.last - 1 : stage.range.first;
     const std::uint32_t block = graph_.chain[position];
     const BlockKernels& k = planner_.kernels(block, samples);
     const BlockCosts& c = planner_.costs(block, samples, stage.residency, stage.sram_resident);
@@ -172,9 +176,9 @@ class Lowering {
                      const std::vector<std::int64_t>& sent, Channel channel, Peers to) const {
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       const Kernel& k = kernels[i];
-      const bool sends = !sent.empty() && std::any_of(k.writes.begin(), k.writes.end(), [&](const Access& a) {
-        return a.tensor == leaving;
-      });
+      const bool sends =
+          !sent.empty() && std::any_of(k.writes.begin(), k.writes.end(),
+                                       [&](const Access& a) { return a.tensor == leaving; });
       if (k.collective) {
         const GroupAxis& axis = planner_.splits().axes()[k.collective->axis];
         Ring ring;
@@ -196,7 +200,8 @@ class Lowering {
   std::int64_t tied_bytes(const StagePlan& stage) const {
     const Block& head = graph_.blocks[graph_.chain.back()];
     const Block& embedding = graph_.blocks[graph_.chain.front()];
-    if (!training() || plan_.pipeline == 1 || embedding.operators.front().kind != OpKind::embedding ||
+    if (!training() || plan_.pipeline == 1 ||
+        embedding.operators.front().kind != OpKind::embedding ||
         head.operators.back().kind != OpKind::loss || !(stage.embedding || stage.head)) {
       return 0;
     }
@@ -298,8 +303,7 @@ class Lowering {
       for (const Slot slot : out_.orders[static_cast<std::size_t>(s)]) t += slot_seconds(s, slot);
       out_.compute_bound = std::max(out_.compute_bound, t);
     }
-    const double per_sample =
-        (training() ? graph_.training_flop() : graph_.forward_flop()).value();
+    const double per_sample = (training() ? graph_.training_flop() : graph_.forward_flop()).value();
     out_.model_flop = per_sample * static_cast<double>(plan_.global_batch);
   }
 

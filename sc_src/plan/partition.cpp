@@ -1,7 +1,6 @@
-#include <tilewright/plan/partition.h>
-
 #include <algorithm>
 
+#include <tilewright/plan/partition.h>
 #include <tilewright/plan/plan.h>
 
 namespace tilewright {
@@ -13,12 +12,18 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 std::string to_string(Layout layout) {
   switch (layout) {
-    case Layout::replicated: return "replicated";
-    case Layout::partial: return "partial";
-    case Layout::batch: return "batch";
-    case Layout::token: return "token";
-    case Layout::feature: return "feature";
-    case Layout::key: return "key";
+    case Layout::replicated:
+      return "replicated";
+    case Layout::partial:
+      return "partial";
+    case Layout::batch:
+      return "batch";
+    case Layout::token:
+      return "token";
+    case Layout::feature:
+      return "feature";
+    case Layout::key:
+      return "key";
   }
   return "?";
 }
@@ -90,9 +95,12 @@ std::int64_t Splits::local_parameters(const Operator& op) const {
 std::optional<Layout> Splits::layout_of(const Operator& op, const Operand& operand, Dim cut) const {
   if (!operand.dims.has(cut)) return {};
   switch (cut) {
-    case Dim::batch: return Layout::batch;
-    case Dim::head: return Layout::feature;
-    case Dim::row: return Layout::token;
+    case Dim::batch:
+      return Layout::batch;
+    case Dim::head:
+      return Layout::feature;
+    case Dim::row:
+      return Layout::token;
     case Dim::col:
       // The columns of the scores are key tokens: of K as it is read, of the scores as written.
       if (op.role == OpRole::scores) {

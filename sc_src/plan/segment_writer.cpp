@@ -11,12 +11,17 @@ namespace {
 Engine engine_of(Opcode op) {
   switch (op) {
     case Opcode::load:
-    case Opcode::allocate: return Engine::dma_in;
+    case Opcode::allocate:
+      return Engine::dma_in;
     case Opcode::store:
-    case Opcode::release: return Engine::dma_out;
-    case Opcode::send: return Engine::net_send;
-    case Opcode::recv: return Engine::net_recv;
-    case Opcode::compute: return Engine::matrix;
+    case Opcode::release:
+      return Engine::dma_out;
+    case Opcode::send:
+      return Engine::net_send;
+    case Opcode::recv:
+      return Engine::net_recv;
+    case Opcode::compute:
+      return Engine::matrix;
   }
   return Engine::matrix;
 }
@@ -215,10 +220,9 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
   const bool streams = cost.load > 0 || hands_over;
   // A pointwise part follows its matrix part block by block even when nothing leaves the SRAM.
   const bool follows = k.matrix && k.vector_elements > 0;
-  const std::int64_t blocks = streams || follows
-                                  ? std::min(std::max(cost.blocks, follows ? kFollowBlocks : 1),
-                                             kMostPieces)
-                                  : 1;
+  const std::int64_t blocks =
+      streams || follows ? std::min(std::max(cost.blocks, follows ? kFollowBlocks : 1), kMostPieces)
+                         : 1;
   const auto n = static_cast<std::uint32_t>(blocks);
 
   // Loads: the fill, then the rest behind it.
@@ -271,7 +275,8 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
     }
     done = {last};
     if (k.matrix && k.vector_elements > 0) {
-      // The pointwise part follows block by block: its first blocks go while the matrix engine works.
+      // The pointwise part follows block by block: its first blocks go while the matrix engine
+      // works.
       const std::uint32_t epilogue = shape(k, cost, Engine::vector, n);
       if (n > 1) compute(name, k.phase, epilogue, Engine::vector, 0, n - 1, first_data);
       done = {compute(name, k.phase, epilogue, Engine::vector, n - 1, 1, {last})};
@@ -296,8 +301,8 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
 std::uint32_t SegmentWriter::stream_out(std::uint16_t name, Phase phase, std::int64_t bytes,
                                         std::int64_t blocks, const Dependences& first,
                                         const Dependences& last) {
-  // With few blocks the last one's store is worth seeing: it starts when the block is done. With many
-  // it vanishes beside the rest, and one store that ends no earlier than the engines does.
+  // With few blocks the last one's store is worth seeing: it starts when the block is done. With
+  // many it vanishes beside the rest, and one store that ends no earlier than the engines does.
   const auto parts = message_parts(bytes, blocks);
   if (blocks <= kFewBlocks) {
     std::uint32_t i = 0;
@@ -322,8 +327,8 @@ void SegmentWriter::collective(const Ring& ring, const Collective& what, const A
   Dependences first = gate_, all;
   append_ready(from.tensor, first);
   if (!residency_[from.cls]) {
-    const std::uint32_t l = transfer(Opcode::load, name, ring.phase, Cause::memory,
-                                     whole(from.bytes), first);
+    const std::uint32_t l =
+        transfer(Opcode::load, name, ring.phase, Cause::memory, whole(from.bytes), first);
     const std::int64_t chunk = what.bytes / p;
     const bool cut = chunk > 0 && chunk < from.bytes;
     if (cut) segment_.code[l].head = static_cast<std::uint64_t>(chunk);
@@ -343,8 +348,8 @@ void SegmentWriter::collective(const Ring& ring, const Collective& what, const A
   };
   Dependences after = first, streaming = first;
   const std::int64_t last = static_cast<std::int64_t>(p) - 2;
-  const bool reduces = what.kind == CollectiveKind::all_reduce ||
-                       what.kind == CollectiveKind::reduce_scatter;
+  const bool reduces =
+      what.kind == CollectiveKind::all_reduce || what.kind == CollectiveKind::reduce_scatter;
   if (reduces) {
     // Rank r ends with chunk r (reduce-scatter) or, when it goes on round the ring, with r+1.
     const std::int64_t shift = what.kind == CollectiveKind::reduce_scatter ? -1 : 0;
@@ -376,8 +381,7 @@ void SegmentWriter::collective(const Ring& ring, const Collective& what, const A
   }
   ready_[to.tensor] = after;
   if (!residency_[to.cls]) {
-    ready_[to.tensor] = {
-        stream_out(name, ring.phase, to.bytes, p, streaming, after)};
+    ready_[to.tensor] = {stream_out(name, ring.phase, to.bytes, p, streaming, after)};
   }
 }
 
@@ -400,9 +404,10 @@ void SegmentWriter::exchange(const std::string& name_text, const std::string& te
   if (!resident) {
     after = {transfer(Opcode::load, name, Phase::gradient_sync, Cause::data, whole(bytes), after)};
   }
-  message(Opcode::send, name, Phase::gradient_sync, Cause::pipeline, channel, peer, whole(bytes), after);
-  Dependences got = {message(Opcode::recv, name, Phase::gradient_sync, Cause::pipeline, channel, peer,
-                             whole(bytes), {})};
+  message(Opcode::send, name, Phase::gradient_sync, Cause::pipeline, channel, peer, whole(bytes),
+          after);
+  Dependences got = {message(Opcode::recv, name, Phase::gradient_sync, Cause::pipeline, channel,
+                             peer, whole(bytes), {})};
   if (!resident) {
     got = {transfer(Opcode::store, name, Phase::gradient_sync, Cause::data, whole(bytes), got)};
   }

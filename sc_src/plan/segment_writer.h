@@ -15,9 +15,12 @@ namespace tilewright {
 
 /// Tables of TileGroup::peers, the same in every group that lower() writes.
 enum class Peers : std::uint32_t {
-  tensor_next, tensor_previous,
-  stage_next, stage_previous,
-  replica_next, replica_previous,
+  tensor_next,
+  tensor_previous,
+  stage_next,
+  stage_previous,
+  replica_next,
+  replica_previous,
   tied,  ///< the other holder of the tied embedding table
 };
 constexpr int kPeerTables = 7;
@@ -62,9 +65,9 @@ class SegmentWriter {
               const std::vector<std::int64_t>& send = {}, Channel channel = Channel::forward,
               Peers to = Peers::stage_next);
 
-  /// Converts `from` into `to` (the same tensor for an all-reduce): reduce-scatter and all-gather are
-  /// parts-1 steps of one chunk, an all-reduce one after the other; an all-to-all passes on, step by
-  /// step, what is not for the rank itself.
+  /// Converts `from` into `to` (the same tensor for an all-reduce): reduce-scatter and all-gather
+  /// are parts-1 steps of one chunk, an all-reduce one after the other; an all-to-all passes on,
+  /// step by step, what is not for the rank itself.
   void collective(const Ring& ring, const Collective& what, const Access& from, const Access& to);
   /// Sends a tensor that is complete.
   void send(const std::string& tensor, const std::vector<std::int64_t>& parts, Phase phase,
@@ -76,8 +79,8 @@ class SegmentWriter {
   /// Appends the segment to the program and returns its index.
   std::uint32_t finish();
 
-  /// Sizes of the messages in which a kernel of `blocks` blocks hands over `bytes`: all but the last
-  /// block as soon as it streams, then the last.
+  /// Sizes of the messages in which a kernel of `blocks` blocks hands over `bytes`: all but the
+  /// last block as soon as it streams, then the last.
   static std::vector<std::int64_t> message_parts(std::int64_t bytes, std::int64_t blocks);
 
  private:
@@ -101,8 +104,8 @@ class SegmentWriter {
   DType precision_;
   std::map<std::string, Dependences> ready_;  // what completes a tensor
   Dependences gate_;
-  Dependences buffers_;       // what frees the working buffers for the next kernel's loads
-  bool started_ = false;      // an instruction already waits for the earlier calls
+  Dependences buffers_;   // what frees the working buffers for the next kernel's loads
+  bool started_ = false;  // an instruction already waits for the earlier calls
 };
 
 }  // namespace tilewright

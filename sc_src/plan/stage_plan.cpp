@@ -1,11 +1,10 @@
-#include <tilewright/plan/stage_plan.h>
-
 #include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
 
 #include <tilewright/base/error.h>
+#include <tilewright/plan/stage_plan.h>
 
 namespace tilewright {
 namespace {
@@ -47,7 +46,7 @@ std::int64_t StagePlan::dram_bytes() const {
 Kernel optimizer_kernel(const PlanConfig& plan, std::int64_t local_parameters) {
   // Passes over the parameters, counting the elementary vector instructions of the update:
   // Adam: two moments (2 + 3), bias correction and root (3), step and weight decay (3), casts (1).
-  const int passes = plan.optimizer == OptimizerKind::adam ? 12
+  const int passes = plan.optimizer == OptimizerKind::adam  ? 12
                      : plan.optimizer == OptimizerKind::sgd ? 2
                                                             : 0;
   Kernel k;
@@ -194,11 +193,10 @@ StagePlan StagePlanner::plan_stage(int stage, const StageRange& range) {
     }
   }
   const auto m = static_cast<std::uint32_t>(plan_.micro_batches(0).size());
-  s.in_flight =
-      plan_.mode == Mode::inference
-          ? 1
-          : peak_in_flight(make_schedule(plan_.schedule, plan_.mode, plan_.pipeline,
-                                         m)[static_cast<std::size_t>(stage)]);
+  s.in_flight = plan_.mode == Mode::inference
+                    ? 1
+                    : peak_in_flight(make_schedule(plan_.schedule, plan_.mode, plan_.pipeline,
+                                                   m)[static_cast<std::size_t>(stage)]);
   list_memory(s);
   if (!choose_residency(s)) {
     const auto capacity = static_cast<std::int64_t>(machine_.sram.capacity.value());
@@ -291,10 +289,9 @@ bool StagePlanner::choose_residency(StagePlan& stage) {
   stage = chosen;
   for (MemoryItem& item : stage.memory) item.in_sram = stage.residency[item.cls];
   for (std::size_t i = stage.range.first; i < stage.range.last; ++i) {
-    stage.sram_working =
-        std::max(stage.sram_working, costs(graph_.chain[i], plan_.micro_batch, stage.residency,
-                                           stage.sram_resident)
-                                         .footprint());
+    stage.sram_working = std::max(stage.sram_working, costs(graph_.chain[i], plan_.micro_batch,
+                                                            stage.residency, stage.sram_resident)
+                                                          .footprint());
   }
   return true;
 }
@@ -322,8 +319,8 @@ void StagePlanner::check_dram(const std::vector<StagePlan>& stages) {
       }
     }
   }
-  const auto worst = static_cast<std::size_t>(
-      std::max_element(load.begin(), load.end()) - load.begin());
+  const auto worst =
+      static_cast<std::size_t>(std::max_element(load.begin(), load.end()) - load.begin());
   if (static_cast<double>(load[worst]) <= machine_.dram.capacity.value()) return;
   const auto& site = machine_.dram.sites[worst];
   refuse(stages[static_cast<std::size_t>(heaviest[worst])],
@@ -335,11 +332,12 @@ void StagePlanner::refuse(const StagePlan& stage, const std::string& where, std:
                           std::int64_t capacity, bool sram) {
   const TileId first = placement_.tile(stage.stage, 0, 0);
   std::string text = fmt::format(
-      "{}: out of memory: stage {} (layers {}-{}, from tile ({},{})) needs {} in the {}, which holds "
+      "{}: out of memory: stage {} (layers {}-{}, from tile ({},{})) needs {} in the {}, which "
+      "holds "
       "{}\n  largest consumers per tile:",
       plan_.where_batch.empty() ? "plan" : plan_.where_batch, stage.stage, stage.first_layer,
-      stage.first_layer + stage.layers - 1, machine_.x(first), machine_.y(first), print(need), where,
-      print(capacity));
+      stage.first_layer + stage.layers - 1, machine_.x(first), machine_.y(first), print(need),
+      where, print(capacity));
   for (std::size_t i = 0; i < stage.memory.size() && i < 3; ++i) {
     text += fmt::format("\n    {}: {}", stage.memory[i].name, print(stage.memory[i].bytes));
   }
@@ -403,7 +401,8 @@ std::string StagePlanner::advice() const {
     }
   }
   if (ways.empty()) {
-    return "no recomputation, smaller micro-batch, or doubled tensor or pipeline degree fits either";
+    return "no recomputation, smaller micro-batch, or doubled tensor or pipeline degree fits "
+           "either";
   }
   return fmt::format("would fit: {}", fmt::join(ways, "; or "));
 }

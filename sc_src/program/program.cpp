@@ -253,8 +253,9 @@ void Program::seal() {
       if (code.until != kNone) {
         segment.ends.resize(segment.code.size(), kNone);
         if (segment.ends[code.until] != kNone) {
-          fail(*this, s, i, fmt::format("ends with instruction {}, and so does the store {}",
-                                        code.until, segment.ends[code.until]));
+          fail(*this, s, i,
+               fmt::format("ends with instruction {}, and so does the store {}", code.until,
+                           segment.ends[code.until]));
         }
         segment.ends[code.until] = i;
       }

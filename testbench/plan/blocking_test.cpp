@@ -1,9 +1,9 @@
-#include <tilewright/plan/blocking.h>
-
 #include <cmath>
 #include <random>
 
 #include <gtest/gtest.h>
+
+#include <tilewright/plan/blocking.h>
 
 namespace tilewright {
 namespace {
@@ -94,7 +94,8 @@ TEST(Blocking, AgreesWithBruteForceOnSmallShapes) {
 }
 
 TEST(Blocking, MoreSramIsNeverSlowerAndNeverBeatsTheBound) {
-  for (const Gemm g : {Gemm{1, 4096, 1152, 6144}, Gemm{1, 384, 6144, 4096}, Gemm{6, 2048, 128, 2048}}) {
+  for (const Gemm g :
+       {Gemm{1, 4096, 1152, 6144}, Gemm{1, 384, 6144, 4096}, Gemm{6, 2048, 128, 2048}}) {
     double before = 0;
     std::int64_t moved = 0;
     for (std::int64_t sram = 16 << 10; sram <= 64 << 20; sram += sram / 3) {
@@ -108,7 +109,8 @@ TEST(Blocking, MoreSramIsNeverSlowerAndNeverBeatsTheBound) {
       moved = b.dram_bytes();
       // Hong and Kung: at least 2 m n k / sqrt(capacity) elements cross.
       const double bound = 2.0 * g.m * g.n * g.k / std::sqrt(sram / 2.0) * 2.0;
-      EXPECT_GE(static_cast<double>(b.dram_bytes()) / g.batch, std::min(bound, 2.0 * (g.m * g.k + g.k * g.n + g.m * g.n)) * 0.999);
+      EXPECT_GE(static_cast<double>(b.dram_bytes()) / g.batch,
+                std::min(bound, 2.0 * (g.m * g.k + g.k * g.n + g.m * g.n)) * 0.999);
       EXPECT_LE(b.footprint, sram);
     }
     EXPECT_EQ(moved, 2 * g.batch * (g.m * g.k + g.k * g.n + g.m * g.n));

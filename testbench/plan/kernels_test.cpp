@@ -1,7 +1,6 @@
-#include <tilewright/plan/kernels.h>
-
 #include <gtest/gtest.h>
 
+#include <tilewright/plan/kernels.h>
 #include <tilewright/workload/decoder.h>
 
 namespace tilewright {

@@ -1,11 +1,10 @@
-#include <tilewright/plan/lower.h>
-
 #include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <tilewright/base/error.h>
+#include <tilewright/plan/lower.h>
 #include <tilewright/workload/decoder.h>
 
 namespace tilewright {

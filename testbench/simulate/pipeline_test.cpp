@@ -60,8 +60,7 @@ void four_stages_eight_micro_batches(ScheduleKind schedule, Recomputation recomp
   EXPECT_DOUBLE_EQ(r.bubble_fraction, 3.0 / 11.0);
   EXPECT_DOUBLE_EQ(r.bounds.pipeline.value(), r.iteration_time.value());
   for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(r.stages[i].micro_batches_in_flight,
-              schedule == ScheduleKind::gpipe ? 8 : 4 - i);
+    EXPECT_EQ(r.stages[i].micro_batches_in_flight, schedule == ScheduleKind::gpipe ? 8 : 4 - i);
   }
 }
 
@@ -77,8 +76,8 @@ TEST(Pipeline, FourStagesEightMicroBatches1F1BWithFullRecomputation) {
 
 TEST(Pipeline, MeasuredActivationPeakIsStagesLessStageMicroBatches) {
   // The SRAM high-water marks of neighbouring stages differ by one micro-batch's stash.
-  const Result r = simulate(free_links(4, 1), build_graph(trunk(4)),
-                            pipeline(4, 8, ScheduleKind::one_f_one_b));
+  const Result r =
+      simulate(free_links(4, 1), build_graph(trunk(4)), pipeline(4, 8, ScheduleKind::one_f_one_b));
   const double step = r.stages[0].peak_sram.value() - r.stages[1].peak_sram.value();
   EXPECT_GT(step, 0);
   EXPECT_DOUBLE_EQ(r.stages[1].peak_sram.value() - r.stages[2].peak_sram.value(), step);
@@ -126,14 +125,15 @@ double tensor_bytes(bool sequence_parallel, const MachineConfig& m) {
 }
 
 TEST(Pipeline, TensorTrafficIsTwoAllReducesPerLayerAndDirection) {
-  // An all-reduce of n bytes over 4 ranks sends 2 · 3/4 · n from each; n = 32 tokens · 64 · 2 bytes.
+  // An all-reduce of n bytes over 4 ranks sends 2 · 3/4 · n from each; n = 32 tokens · 64 · 2
+  // bytes.
   const double n = 32 * 64 * 2;
   EXPECT_DOUBLE_EQ(tensor_bytes(false, small_mesh()), 3 * 4 * 4 * (4 * 2 * 0.75 * n));
 }
 
 TEST(Pipeline, SequenceParallelTrafficGathersOnceMoreForWeightGradients) {
-  // Forward 2 all-gathers and 2 reduce-scatters, backward 4 and 2, of 3/4 · n from each rank, and the
-  // gradients of the norms' gains and biases once per iteration.
+  // Forward 2 all-gathers and 2 reduce-scatters, backward 4 and 2, of 3/4 · n from each rank, and
+  // the gradients of the norms' gains and biases once per iteration.
   const double n = 32 * 64 * 2, norms = 4 * (4 * 64 * 2);
   EXPECT_DOUBLE_EQ(tensor_bytes(true, small_mesh()),
                    3 * 4 * 4 * (10 * 0.75 * n) + 4 * 2 * 0.75 * norms);
@@ -152,7 +152,8 @@ TEST(Pipeline, BreakdownSumsToTheIteration) {
   for (const Seconds s : r.breakdown) sum += s.value();
   EXPECT_NEAR(sum, r.iteration_time.value(), 1e-12);
   EXPECT_EQ(r.tiles_used, 8);
-  for (const Seconds bound : {r.bounds.compute, r.bounds.dram, r.bounds.bisection, r.bounds.pipeline}) {
+  for (const Seconds bound :
+       {r.bounds.compute, r.bounds.dram, r.bounds.bisection, r.bounds.pipeline}) {
     EXPECT_GT(bound.value(), 0);
     EXPECT_LE(bound.value(), r.iteration_time.value());
   }

@@ -41,9 +41,9 @@ struct ComputeUnitConfig {
 };
 
 /// Answers a ComputeRequest with its duration: max(engine time, SRAM stream time) × the fraction of
-/// the shape, rounded so that pieces sum to the whole; the excess over the engine time is reported as the request's `stall`. The SRAM's part
-/// is asked from the bank behind `memory`. It may be replaced by any module with such a target
-/// socket, for example a bridge to an RTL model.
+/// the shape, rounded so that pieces sum to the whole; the excess over the engine time is reported
+/// as the request's `stall`. The SRAM's part is asked from the bank behind `memory`. It may be
+/// replaced by any module with such a target socket, for example a bridge to an RTL model.
 class ComputeUnit : public sc_core::sc_module,
                     public NonblockingTarget<ComputeTypes>,
                     public tlm::tlm_bw_transport_if<> {

@@ -53,8 +53,8 @@ class DramController : public sc_core::sc_module,
 
   DramControllerConfig config_;
   std::unique_ptr<DramModel> model_;
-  Picoseconds scheduled_ = kNever;                   // the earliest of our events that is pending
-  std::vector<PooledPayload> payloads_;              // by token; no extension: a foreign one
+  Picoseconds scheduled_ = kNever;       // the earliest of our events that is pending
+  std::vector<PooledPayload> payloads_;  // by token; no extension: a foreign one
   std::vector<std::uint32_t> free_;
   std::deque<tlm::tlm_generic_payload*> responses_;
   bool response_open_ = false;  // BEGIN_RESP sent, END_RESP not seen

@@ -60,8 +60,8 @@ class EventHandler {
 /// sc_time_stamp() is right in every handler. Its wake-up is the model's only timed notification.
 ///
 /// With `run_ahead` it goes on to later times by itself while the kernel has nothing else pending
-/// before them, which saves a kernel cycle per time. Nobody but the model's own handlers, which take
-/// the time from now(), may then look at the time; processes of the model are notified through
+/// before them, which saves a kernel cycle per time. Nobody but the model's own handlers, which
+/// take the time from now(), may then look at the time; processes of the model are notified through
 /// trigger(), run at the right kernel time, and the kernel ends at the time of the last event.
 ///
 /// The order at equal time is that of the key (class, tile, port, slot), never that of insertion.

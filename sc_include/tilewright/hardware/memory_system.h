@@ -121,8 +121,8 @@ class MemorySystem : public EventHandler {
     Picoseconds tail;        // writes: when the data has all arrived at the site
     std::uint64_t order;     // of issue: pool slots are reused, so they say nothing about age
     std::uint32_t transfer, tile, dram;
-    std::uint32_t target;    // in targets_
-    std::uint32_t rest;      // of a head: the part behind it
+    std::uint32_t target;  // in targets_
+    std::uint32_t rest;    // of a head: the part behind it
     bool write;
   };
   std::uint64_t issued_ = 0;

@@ -17,9 +17,9 @@ struct PlatformOptions {
   std::function<void(double fraction)> progress;
   /// Build the modules in the opposite order. The answer must not depend on it; for tests.
   bool reverse_construction = false;
-  /// Keep kernel time in step with every event, as modules that look at sc_time_stamp() need. False:
-  /// the event queue may run ahead of the kernel while the kernel has nothing pending. The answer is
-  /// the same.
+  /// Keep kernel time in step with every event, as modules that look at sc_time_stamp() need.
+  /// False: the event queue may run ahead of the kernel while the kernel has nothing pending. The
+  /// answer is the same.
   bool in_step = true;
 };
 
@@ -27,8 +27,9 @@ struct PlatformOptions {
 /// machine description. One per process (the SystemC kernel cannot restart).
 class Platform : public sc_core::sc_module {
  public:
-  /// Elaborates; about 7 KB and 45 µs per tile. The program must be sealed and outlive the platform.
-  /// Throws InputError when the program names tiles, formats or DRAM that the machine lacks.
+  /// Elaborates; about 7 KB and 45 µs per tile. The program must be sealed and outlive the
+  /// platform. Throws InputError when the program names tiles, formats or DRAM that the machine
+  /// lacks.
   Platform(const sc_core::sc_module_name& name, const MachineConfig& machine,
            const Program& program, const PlatformOptions& options = {});
   ~Platform() override;

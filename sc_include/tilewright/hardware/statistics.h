@@ -13,8 +13,8 @@
 
 namespace tilewright {
 
-/// What a tile is doing, or waiting for, at an instant. The states of a tile partition the iteration:
-/// their times sum to its length exactly.
+/// What a tile is doing, or waiting for, at an instant. The states of a tile partition the
+/// iteration: their times sum to its length exactly.
 enum class TileState : std::uint8_t {
   matrix,         ///< matrix engine busy (recomputed operators excepted)
   vector,         ///< vector engine busy and the matrix engine not
@@ -53,15 +53,15 @@ struct LinkStatistics {
 struct DramStatistics {
   TileId site{};
   std::uint64_t bytes_read = 0, bytes_written = 0;
-  Picoseconds busy = 0;            ///< time with at least one request in service
+  Picoseconds busy = 0;              ///< time with at least one request in service
   std::uint64_t allocated_peak = 0;  ///< high-water mark, bytes
 };
 
 struct RunStatistics {
-  Picoseconds end = 0;              ///< last completion
-  std::uint64_t events = 0;         ///< entries taken from the event queue
-  std::uint64_t message_hops = 0;   ///< link traversals, memory traffic included
-  std::uint64_t messages = 0;       ///< tile-to-tile messages
+  Picoseconds end = 0;             ///< last completion
+  std::uint64_t events = 0;        ///< entries taken from the event queue
+  std::uint64_t message_hops = 0;  ///< link traversals, memory traffic included
+  std::uint64_t messages = 0;      ///< tile-to-tile messages
   std::array<std::uint64_t, kCauses> bytes_by_cause{};  ///< injected
   IdVector<TileId, TileStatistics> tiles;
   IdVector<LinkId, LinkStatistics> links;

@@ -10,8 +10,8 @@ struct Gemm {
   std::int64_t batch = 1, m = 1, n = 1, k = 1;
   double flop_scale = 1;  ///< part of the products that count (causal attention skips some)
   double flop() const {
-    return 2.0 * flop_scale * static_cast<double>(batch) * static_cast<double>(m) * static_cast<double>(n) *
-           static_cast<double>(k);
+    return 2.0 * flop_scale * static_cast<double>(batch) * static_cast<double>(m) *
+           static_cast<double>(n) * static_cast<double>(k);
   }
 };
 
@@ -35,14 +35,14 @@ struct Blocking {
   bool feasible = false;
   LoopOrder order = LoopOrder::all_resident;
   std::int64_t block_m = 0, block_n = 0, block_k = 0;
-  std::int64_t blocks = 1;        ///< steps of the loop nest, batch included
-  std::int64_t a_traffic = 0;     ///< DRAM bytes read of A, all batches; 0 when resident
+  std::int64_t blocks = 1;     ///< steps of the loop nest, batch included
+  std::int64_t a_traffic = 0;  ///< DRAM bytes read of A, all batches; 0 when resident
   std::int64_t b_traffic = 0;
-  std::int64_t c_read = 0;        ///< partial sums and accumulation
+  std::int64_t c_read = 0;  ///< partial sums and accumulation
   std::int64_t c_write = 0;
-  std::int64_t fill = 0;          ///< bytes that must arrive before the first step
-  std::int64_t sram_stream = 0;   ///< bytes the engine moves through the SRAM
-  std::int64_t footprint = 0;     ///< SRAM bytes of the double-buffered blocks
+  std::int64_t fill = 0;         ///< bytes that must arrive before the first step
+  std::int64_t sram_stream = 0;  ///< bytes the engine moves through the SRAM
+  std::int64_t footprint = 0;    ///< SRAM bytes of the double-buffered blocks
   std::int64_t dram_bytes() const { return a_traffic + b_traffic + c_read + c_write; }
 };
 

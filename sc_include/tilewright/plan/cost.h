@@ -1,5 +1,5 @@
-// What a kernel moves and how it is cut into blocks, given what is resident in SRAM; and how long it
-// takes in closed form.
+// What a kernel moves and how it is cut into blocks, given what is resident in SRAM; and how long
+// it takes in closed form.
 #pragma once
 
 #include <array>
@@ -47,8 +47,8 @@ double matrix_seconds(const Kernel& kernel, const TileRates& rates);
 /// Seconds of the kernel in closed form, streamed_seconds().
 double kernel_seconds(const Kernel& kernel, const KernelCost& cost, const TileRates& rates);
 
-/// `sram_free` is what residents leave. Vector kernels are streams of blocks of a fixed size, smaller
-/// only when two do not fit; matrix kernels are blocked by block_gemm().
+/// `sram_free` is what residents leave. Vector kernels are streams of blocks of a fixed size,
+/// smaller only when two do not fit; matrix kernels are blocked by block_gemm().
 KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::int64_t sram_free,
                        DType precision, const StateBytes& state, const TileRates& rates);
 

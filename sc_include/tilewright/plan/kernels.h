@@ -2,8 +2,8 @@
 //
 // A kernel is one matrix operator with the pointwise operators that can consume its result on the
 // way out (bias, activation, softmax), or a run of vector operators. Tensors that live only inside
-// a kernel never leave the SRAM; the others are its reads and writes. Where an operator needs a tensor
-// in another layout than it has, a collective stands between the kernels.
+// a kernel never leave the SRAM; the others are its reads and writes. Where an operator needs a
+// tensor in another layout than it has, a collective stands between the kernels.
 #pragma once
 
 #include <array>
@@ -48,11 +48,12 @@ struct Kernel {
   bool matrix = false;
   Gemm gemm;
   Access a, b;
-  bool accumulate = false;         ///< the result is added to what is stored (weight gradients)
-  double vector_elements = 0;      ///< elements × passes of the vector engine
-  std::vector<Access> reads;       ///< streamed once, besides a and b
-  std::vector<Access> writes;      ///< streamed once
-  std::optional<Collective> collective;  ///< then there is no engine work and one read and one write
+  bool accumulate = false;     ///< the result is added to what is stored (weight gradients)
+  double vector_elements = 0;  ///< elements × passes of the vector engine
+  std::vector<Access> reads;   ///< streamed once, besides a and b
+  std::vector<Access> writes;  ///< streamed once
+  std::optional<Collective>
+      collective;  ///< then there is no engine work and one read and one write
 };
 
 /// A tensor with its size on one rank.
@@ -63,13 +64,15 @@ struct SizedTensor {
 
 /// Everything a block does for one micro-batch on one rank.
 struct BlockKernels {
-  std::vector<Kernel> forward;    ///< first pass
-  std::vector<Kernel> recompute;  ///< the forward again, before backward; empty without recomputation
+  std::vector<Kernel> forward;  ///< first pass
+  std::vector<Kernel>
+      recompute;  ///< the forward again, before backward; empty without recomputation
   std::vector<Kernel> backward;
-  std::string input, output;      ///< names of the block's input and output activation, "" if none
+  std::string input, output;  ///< names of the block's input and output activation, "" if none
   std::string input_gradient, output_gradient;
   std::int64_t input_bytes = 0, output_bytes = 0;
-  std::vector<SizedTensor> stash;    ///< kept per micro-batch from forward to backward (input included)
+  std::vector<SizedTensor>
+      stash;  ///< kept per micro-batch from forward to backward (input included)
   std::vector<SizedTensor> rebuilt;  ///< produced by recomputation, alive during backward
   std::int64_t temporaries = 0;      ///< peak bytes of other tensors alive between kernels
   /// Bytes of weight gradients that hold this rank's samples or tokens only, by axis: to be summed

@@ -14,15 +14,15 @@ struct LoweredPlan {
   Placement placement;
   std::vector<StagePlan> stages;
   std::vector<StageOrder> orders;  ///< schedule of the largest replica
-  double compute_bound = 0;   ///< seconds: the busiest stage's matrix engines, by their timing model
+  double compute_bound = 0;  ///< seconds: the busiest stage's matrix engines, by their timing model
   double pipeline_bound = 0;  ///< seconds: the schedule with matrix work alone
   double model_flop = 0;      ///< of the iteration, all replicas, no recomputation
 };
 
-/// Checks the plan, places it, plans every stage's memory and writes the programs. Programs hold one
-/// segment per distinct (block, direction, micro-batch size, residency, boundary) and one call per
-/// (stage, micro-batch, block): O(m·L) calls, instructions independent of m, L and the tensor degree
-/// but for the rings (4·t per all-reduce). Throws InputError.
+/// Checks the plan, places it, plans every stage's memory and writes the programs. Programs hold
+/// one segment per distinct (block, direction, micro-batch size, residency, boundary) and one call
+/// per (stage, micro-batch, block): O(m·L) calls, instructions independent of m, L and the tensor
+/// degree but for the rings (4·t per all-reduce). Throws InputError.
 LoweredPlan lower(const Graph& graph, const PlanConfig& plan, const MachineConfig& machine);
 
 }  // namespace tilewright

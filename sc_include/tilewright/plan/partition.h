@@ -75,10 +75,10 @@ class Splits {
   std::array<std::array<std::optional<Dim>, kMaxAxes>, kOpRoles> by_role_{};
 };
 
-/// The splits of a plan: Megatron's tensor parallelism (arXiv 1909.08053: QKV, up projection, head and
-/// loss by output feature, attention by head, output and down projection and the vocabulary-parallel
-/// embedding by the reduced dimension), and with sequence parallelism (arXiv 2205.05198) the norms
-/// and residuals between them by token.
+/// The splits of a plan: Megatron's tensor parallelism (arXiv 1909.08053: QKV, up projection, head
+/// and loss by output feature, attention by head, output and down projection and the
+/// vocabulary-parallel embedding by the reduced dimension), and with sequence parallelism (arXiv
+/// 2205.05198) the norms and residuals between them by token.
 Splits make_splits(const PlanConfig& plan);
 
 /// Elements and bytes of an operand within `extents`. Weights have no batch.

@@ -19,8 +19,8 @@ struct Slot {
 /// What one stage runs, in order.
 using StageOrder = std::vector<Slot>;
 
-/// The orders of all stages for m micro-batches. GPipe: all forwards, then all backwards in the same
-/// micro-batch order; 1F1B: stage i warms up with min(m, p-1-i) forwards, then alternates
+/// The orders of all stages for m micro-batches. GPipe: all forwards, then all backwards in the
+/// same micro-batch order; 1F1B: stage i warms up with min(m, p-1-i) forwards, then alternates
 /// (Megatron's PipeDream-flush); inference: forwards only. p, m ≥ 1.
 std::vector<StageOrder> make_schedule(ScheduleKind kind, Mode mode, int stages,
                                       std::uint32_t micro_batches);

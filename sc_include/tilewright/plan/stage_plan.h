@@ -30,16 +30,16 @@ struct MemoryItem {
 
 struct StagePlan {
   int stage = 0;
-  StageRange range;                 ///< of Graph::chain
+  StageRange range;  ///< of Graph::chain
   std::int64_t first_layer = 0, layers = 0;
   bool embedding = false, head = false;
-  std::int64_t parameters = 0;      ///< of the whole stage
+  std::int64_t parameters = 0;        ///< of the whole stage
   std::int64_t local_parameters = 0;  ///< held by one rank
-  int in_flight = 1;                ///< peak micro-batches between forward and backward
+  int in_flight = 1;                  ///< peak micro-batches between forward and backward
   Residency residency;
-  std::int64_t sram_resident = 0;   ///< bytes per rank that residents take at their peak
-  std::int64_t sram_working = 0;    ///< largest kernel footprint
-  std::vector<MemoryItem> memory;   ///< per rank, largest first
+  std::int64_t sram_resident = 0;  ///< bytes per rank that residents take at their peak
+  std::int64_t sram_working = 0;   ///< largest kernel footprint
+  std::vector<MemoryItem> memory;  ///< per rank, largest first
   std::int64_t sram_bytes() const { return sram_resident + sram_working; }
   std::int64_t dram_bytes() const;
 };
@@ -54,10 +54,10 @@ struct BlockCosts {
 /// The optimiser step of a rank: one vector kernel over its parameters.
 Kernel optimizer_kernel(const PlanConfig& plan, std::int64_t local_parameters);
 
-/// Chooses, stage by stage, what is resident in SRAM: among all sets of tensor classes that fit, the
-/// one with the least closed-form iteration time, then the least DRAM traffic. A larger SRAM only
-/// adds sets and loosens blockings, so it is never slower. Throws InputError naming stage, tile,
-/// needs, the three largest consumers and what would fit when SRAM or DRAM is too small.
+/// Chooses, stage by stage, what is resident in SRAM: among all sets of tensor classes that fit,
+/// the one with the least closed-form iteration time, then the least DRAM traffic. A larger SRAM
+/// only adds sets and loosens blockings, so it is never slower. Throws InputError naming stage,
+/// tile, needs, the three largest consumers and what would fit when SRAM or DRAM is too small.
 class StagePlanner {
  public:
   StagePlanner(const Graph& graph, const PlanConfig& plan, const MachineConfig& machine,

@@ -12,10 +12,11 @@ struct StageRange {
   std::size_t size() const { return last - first; }
 };
 
-/// Cuts a chain with the given block costs into `stages` contiguous ranges that minimise the largest
-/// cost, and among those the sum of squared costs. Every range holds at least one block that
-/// `is_layer` marks; the blocks before the first layer stay with it, those after the last likewise.
-/// Dynamic programming, O(stages · layers²). Throws InputError when stages exceeds the layers.
+/// Cuts a chain with the given block costs into `stages` contiguous ranges that minimise the
+/// largest cost, and among those the sum of squared costs. Every range holds at least one block
+/// that `is_layer` marks; the blocks before the first layer stay with it, those after the last
+/// likewise. Dynamic programming, O(stages · layers²). Throws InputError when stages exceeds the
+/// layers.
 std::vector<StageRange> balance_stages(const std::vector<double>& cost,
                                        const std::vector<bool>& is_layer, int stages);
 

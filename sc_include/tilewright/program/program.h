@@ -21,12 +21,12 @@ enum class Engine : std::uint8_t { matrix, vector, dma_in, dma_out, net_send, ne
 constexpr int kEngines = 6;
 
 enum class Opcode : std::uint8_t {
-  compute,   ///< on matrix or vector: `amount` of the work described by Program::shapes[operand]
-  load,      ///< dma_in: bytes from the tile's DRAM; done when the last byte has arrived
-  store,     ///< dma_out: bytes to the tile's DRAM; done when the controller has taken the last byte
-             ///< and the instruction `until` is complete
-  send,      ///< net_send: bytes to peers[operand][rank]; buffered: done when injected
-  recv,      ///< net_recv: one message of channel `channel` from peers[operand][rank]
+  compute,  ///< on matrix or vector: `amount` of the work described by Program::shapes[operand]
+  load,     ///< dma_in: bytes from the tile's DRAM; done when the last byte has arrived
+  store,    ///< dma_out: bytes to the tile's DRAM; done when the controller has taken the last byte
+            ///< and the instruction `until` is complete
+  send,     ///< net_send: bytes to peers[operand][rank]; buffered: done when injected
+  recv,     ///< net_recv: one message of channel `channel` from peers[operand][rank]
   allocate,  ///< dma_in or dma_out: bytes in `space`, at once; over capacity is an error
   release,   ///< the reverse
 };
@@ -39,15 +39,16 @@ constexpr int kPhases = 5;
 
 /// On whose behalf bytes move (and what a tile that waits for them is waiting for).
 enum class Cause : std::uint8_t {
-  memory,      ///< DRAM traffic of operators
-  tensor,      ///< tensor-parallel collectives
-  data,        ///< gradient all-reduce
-  pipeline,    ///< stage-to-stage transfers
+  memory,    ///< DRAM traffic of operators
+  tensor,    ///< tensor-parallel collectives
+  data,      ///< gradient all-reduce
+  pipeline,  ///< stage-to-stage transfers
 };
 constexpr int kCauses = 4;
 
-/// A byte count that may depend on the rank: part (rank + offset) mod parts of `total`, cut as evenly
-/// as whole bytes allow (the first total mod parts parts hold one more). parts = 1: `total` for all.
+/// A byte count that may depend on the rank: part (rank + offset) mod parts of `total`, cut as
+/// evenly as whole bytes allow (the first total mod parts parts hold one more). parts = 1: `total`
+/// for all.
 struct Share {
   std::uint64_t total = 0;
   std::uint32_t parts = 1;
@@ -78,15 +79,16 @@ struct Instruction {
   Cause cause = Cause::memory;
   bool after_previous = false;
   Space space = Space::sram;
-  std::uint16_t name = 0;        ///< Program::names: the operator or collective it came from
-  std::uint16_t channel = 0;     ///< send, recv
+  std::uint16_t name = 0;     ///< Program::names: the operator or collective it came from
+  std::uint16_t channel = 0;  ///< send, recv
   /// One for each other engine whose completions can matter (net_send completes at issue).
   Dependences after{kNone, kNone, kNone, kNone};
-  std::uint32_t operand = 0;     ///< compute: shape; send, recv: peer table
-  std::uint32_t amount = 0;      ///< compute: parts of the shape's work, of ComputeShape::denominator
-  Share share;                   ///< load, store, send, recv, allocate, release
-  std::uint64_t head = 0;        ///< load: bytes of the first block; what depends on it with kHead goes then
-  std::uint32_t begin = 0;       ///< compute: the first of the parts, so that pieces sum to the whole
+  std::uint32_t operand = 0;  ///< compute: shape; send, recv: peer table
+  std::uint32_t amount = 0;   ///< compute: parts of the shape's work, of ComputeShape::denominator
+  Share share;                ///< load, store, send, recv, allocate, release
+  std::uint64_t head =
+      0;  ///< load: bytes of the first block; what depends on it with kHead goes then
+  std::uint32_t begin = 0;  ///< compute: the first of the parts, so that pieces sum to the whole
   /// store: streams beside the instruction that makes its last bytes, and ends no earlier than it.
   std::uint32_t until = kNone;
 };
@@ -95,12 +97,12 @@ static_assert(sizeof(Instruction) <= 72, "instructions are read on the hot path"
 /// The work of one operator on one tile; `compute` instructions run fractions of it.
 struct ComputeShape {
   Engine engine = Engine::matrix;
-  std::uint32_t format = 0;         ///< Program::names: number format, "fp16"
-  std::uint32_t denominator = 1;    ///< Instruction::amount counts these parts of the whole
+  std::uint32_t format = 0;       ///< Program::names: number format, "fp16"
+  std::uint32_t denominator = 1;  ///< Instruction::amount counts these parts of the whole
   std::int64_t batch = 1, m = 0, n = 0, k = 0;  ///< matrix: independent GEMMs and their extents
-  double flop = 0;                  ///< matrix: 2·batch·m·n·k
-  double elements = 0;              ///< vector: elements × passes
-  double sram_bytes = 0;            ///< operand and result bytes through the SRAM, whole operator
+  double flop = 0;                              ///< matrix: 2·batch·m·n·k
+  double elements = 0;                          ///< vector: elements × passes
+  double sram_bytes = 0;  ///< operand and result bytes through the SRAM, whole operator
 };
 
 /// A list of instructions run as a unit, with the streams of the engines precomputed.
@@ -109,8 +111,8 @@ struct Segment {
   std::vector<Instruction> code;
   /// Per engine, the indices into `code` in program order. Filled by Program::seal().
   std::array<std::vector<std::uint32_t>, kEngines> streams;
-  /// Per instruction, the store that waits for its end (Instruction::until), or kNone; empty when the
-  /// segment has no such store. Filled by Program::seal().
+  /// Per instruction, the store that waits for its end (Instruction::until), or kNone; empty when
+  /// the segment has no such store. Filled by Program::seal().
   std::vector<std::uint32_t> ends;
 };
 
@@ -125,8 +127,8 @@ constexpr std::uint32_t kNoMicroBatch = 0xffffffffu;
 /// What all tiles of one group (a pipeline stage of one replica, or a hand-written program's tiles)
 /// run. `rank` r is tiles[r].
 struct TileGroup {
-  std::string name;           ///< "stage 3" for reports
-  std::uint32_t stage = 0;    ///< groups of equal stage are reported together
+  std::string name;         ///< "stage 3" for reports
+  std::uint32_t stage = 0;  ///< groups of equal stage are reported together
   std::vector<TileId> tiles;
   std::vector<Call> calls;
   /// Peer tables by Instruction::operand: for each rank the other end. A table that an instruction
@@ -138,11 +140,12 @@ struct TileGroup {
 
 /// The whole program.
 struct Program {
-  std::vector<std::string> names;     ///< string table
+  std::vector<std::string> names;  ///< string table
   std::vector<ComputeShape> shapes;
   std::vector<Segment> segments;
   std::vector<TileGroup> groups;
-  std::vector<std::string> channels;  ///< "tensor ring", "pipeline forward": one source per tile each
+  std::vector<std::string>
+      channels;  ///< "tensor ring", "pipeline forward": one source per tile each
 
   std::uint16_t intern(const std::string& name);  ///< index in `names`, added when new
   /// Computes the streams and checks the program: dependences point backwards, engines match
