@@ -258,8 +258,7 @@ void stages(Out out, const Result& r) {
                  "SRAM peak", "DRAM peak", "in flight");
   for (const StageResult& s : r.stages) {
     Seconds waits{0};
-    for (TileState w : {TileState::dram_wait, TileState::tensor_wait, TileState::data_wait,
-                        TileState::pipeline_wait}) {
+    for (TileState w : {TileState::dram_wait, TileState::tensor_wait, TileState::pipeline_wait}) {
       waits += s.time[static_cast<std::size_t>(w)];
     }
     const Seconds sync = s.time[static_cast<std::size_t>(TileState::data_wait)];

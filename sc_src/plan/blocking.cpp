@@ -10,13 +10,12 @@ namespace {
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 constexpr std::int64_t kAccumulatorBytes = 4;
-// Depth of a block where traffic does not depend on it: rows of at least a DRAM burst, and no
-// deeper, so that the SRAM is left to the other two dimensions.
-constexpr std::int64_t kShallow = 64;
-// Of two choices that take the same time the one that moves less wins.
+// Of two choices that take the same time the one that moves less wins, in DRAM and in SRAM: these
+// shares of the time that moving the bytes takes are added.
 constexpr double kTrafficWeight = 0.02;
+constexpr double kSramWeight = 0.1;
 
-/// Evaluates one choice of blocks and keeps it when it moves fewer bytes.
+/// Evaluates one choice of blocks and keeps it when it takes less time.
 class Search {
  public:
   Search(const Gemm& g, const GemmOperands& o, std::int64_t sram, const BlockingRates& rates)
@@ -97,7 +96,8 @@ class Search {
             rates_.engine_seconds, static_cast<double>(r.a_traffic + r.b_traffic + r.c_read),
             static_cast<double>(r.c_write), static_cast<double>(r.fill),
             static_cast<double>(r.sram_stream), static_cast<double>(r.blocks), rates_) +
-        kTrafficWeight * moved / rates_.dram_bytes_per_s;
+        kTrafficWeight * moved / rates_.dram_bytes_per_s +
+        kSramWeight * static_cast<double>(r.sram_stream) / rates_.sram_bytes_per_s;
     if (!best_.feasible || seconds < least_) {
       least_ = seconds;
       best_ = r;
@@ -140,7 +140,7 @@ Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t
                     const BlockingRates& rates) {
   Search search(gemm, operands, sram_free, rates);
   search.consider(LoopOrder::all_resident, gemm.m, gemm.n, gemm.k);
-  const std::int64_t shallow = std::min(gemm.k, kShallow);
+  const std::int64_t shallow = std::min(gemm.k, kSmallestDepth);
   const std::vector<std::int64_t> rows = grid(gemm.m), columns = grid(gemm.n);
   for (const std::int64_t nb : columns) {
     for (const std::int64_t mb : rows) {
@@ -151,7 +151,7 @@ Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t
   }
   // Spilled partial sums pay only when one operand is far larger than C: blocks of the stationary
   // operand as deep as fits, the streamed dimension shallow.
-  const std::int64_t mb = std::min(gemm.m, kShallow), nb = std::min(gemm.n, kShallow);
+  const std::int64_t mb = std::min(gemm.m, kSmallestDepth), nb = std::min(gemm.n, kSmallestDepth);
   for (const std::int64_t kb : grid(gemm.k)) {
     search.consider(LoopOrder::weight_stationary, mb, gemm.n, kb);
     search.consider(LoopOrder::weight_stationary, mb, nb, kb);

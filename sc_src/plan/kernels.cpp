@@ -46,7 +46,11 @@ class Builder {
     const Operator& first = block.operators.front();
     if (first.kind != OpKind::embedding) input_ = first.inputs.front().tensor;
     const Operator& last = block.operators.back();
-    if (last.kind != OpKind::loss) output_ = last.outputs.front().tensor;
+    if (last.kind != OpKind::loss) {
+      output_ = last.outputs.front().tensor;
+    } else {
+      logits_ = last.inputs.front().tensor;
+    }
     for (const Operator& op : block.operators) {
       for (const Operand& in : op.inputs) measure(op, in);
       for (const Operand& out : op.outputs) measure(op, out);
@@ -214,6 +218,7 @@ class Builder {
       held.primary[input_] = {input_, class_of(input_, saving), o_.boundary};
     }
     for (const Operator& op : block_.operators) {
+      if (!o_.training && op.kind == OpKind::loss) continue;  // inference ends with the logits
       // Inputs first: a conversion is a step of its own, before the operator's kernel opens.
       std::vector<Access> inputs;
       for (const Operand& in : op.inputs) {
@@ -257,6 +262,7 @@ class Builder {
     }
     finish_forward(list, held, phase);
     std::set<std::string> kept{output_};
+    if (!o_.training && output_.empty()) kept.insert(logits_);
     if (saving) kept.insert(saved_.begin(), saved_.end());
     rename_sums(list);
     list.drop_internal(kept);
@@ -560,7 +566,7 @@ class Builder {
   const std::vector<GroupAxis>& axes_;
   bool recompute_ = false;
   std::set<std::string> saved_;  // ordered: the stash is listed the same way every time
-  std::string input_, output_;
+  std::string input_, output_, logits_;
   std::map<std::string, std::int64_t> whole_;
   std::map<std::string, Layouts> home_;  // where forward leaves each tensor
 };

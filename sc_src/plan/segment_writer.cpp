@@ -31,7 +31,7 @@ Share whole(std::int64_t bytes) { return {static_cast<std::uint64_t>(bytes), 1, 
 // Amounts are 32-bit: a finer cut than this changes no time by a picosecond that matters.
 constexpr std::int64_t kMostPieces = 1 << 20;
 // Up to here the last block's store is a store of its own.
-constexpr std::int64_t kFewBlocks = 32;
+constexpr std::int64_t kFewBlocks = 15;
 // Blocks at least in which a pointwise part follows its matrix part.
 constexpr std::int64_t kFollowBlocks = 16;
 // Beyond, waiting for the first block is left out: less than 0.4 % of the load.
@@ -402,14 +402,14 @@ void SegmentWriter::exchange(const std::string& name_text, const std::string& te
   Dependences after = gate_;
   append_ready(tensor, after);
   if (!resident) {
-    after = {transfer(Opcode::load, name, Phase::gradient_sync, Cause::data, whole(bytes), after)};
+    after = {transfer(Opcode::load, name, Phase::gradient_sync, Cause::memory, whole(bytes), after)};
   }
   message(Opcode::send, name, Phase::gradient_sync, Cause::pipeline, channel, peer, whole(bytes),
           after);
   Dependences got = {message(Opcode::recv, name, Phase::gradient_sync, Cause::pipeline, channel,
                              peer, whole(bytes), {})};
   if (!resident) {
-    got = {transfer(Opcode::store, name, Phase::gradient_sync, Cause::data, whole(bytes), got)};
+    got = {transfer(Opcode::store, name, Phase::gradient_sync, Cause::memory, whole(bytes), got)};
   }
   ready_[tensor] = got;
 }

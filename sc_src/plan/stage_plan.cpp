@@ -202,7 +202,16 @@ StagePlan StagePlanner::plan_stage(int stage, const StageRange& range) {
     const auto capacity = static_cast<std::int64_t>(machine_.sram.capacity.value());
     std::int64_t need = 0;
     for (const MemoryItem& item : s.memory) need += item.bytes;
-    refuse(s, "SRAM of " + std::string("every tile"), need, capacity, true);
+    if (machine_.dram.sites.empty()) {
+      refuse(s, "SRAM of every tile", need, capacity, true);
+    }
+    throw InputError(fmt::format(
+        "tile.sram.capacity: {} do not hold the working buffers of stage {} (from tile ({},{})): the "
+        "smallest blocks of a matrix operator, one row and one column {} deep with double buffers, "
+        "need {} bytes; everything else would stay in DRAM",
+        print(capacity), stage, machine_.x(placement_.tile(stage, 0, 0)),
+        machine_.y(placement_.tile(stage, 0, 0)), kSmallestDepth,
+        smallest_footprint(bytes_of(plan_.precision))));
   }
   return s;
 }

@@ -1,34 +1,41 @@
 #include <algorithm>
 #include <map>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <tilewright/base/error.h>
 #include <tilewright/hardware/platform.h>
+#include <tilewright/machine/compute_model.h>
 #include <tilewright/simulate/replay.h>
 
 namespace tilewright {
 namespace {
 
-/// Matrix work of one tile, in seconds at the peak rate of each shape's format.
+/// Matrix work of one tile in seconds: at the peak rate of each shape's format, and as the machine's
+/// matrix engine takes.
 struct MatrixWork {
-  double all = 0, recomputed = 0;
+  double all = 0, recomputed = 0, engine = 0;
   void add(const MatrixWork& o, double times) {
     all += o.all * times;
     recomputed += o.recomputed * times;
+    engine += o.engine * times;
   }
 };
 
-MatrixWork segment_work(const MachineConfig& machine, const Program& program,
-                        const Segment& segment) {
+MatrixWork segment_work(const MachineConfig& machine, const ComputeModel& model,
+                        const Program& program, const Segment& segment) {
   MatrixWork work;
   for (const Instruction& i : segment.code) {
     if (i.op != Opcode::compute || i.engine != Engine::matrix) continue;
     const ComputeShape& shape = program.shapes[i.operand];
-    const double seconds = shape.flop * i.amount / shape.denominator /
-                           machine.peak(program.names[shape.format]).value();
+    const std::string& format = program.names[shape.format];
+    const double part = static_cast<double>(i.amount) / shape.denominator;
+    const double seconds = shape.flop * part / machine.peak(format).value();
     work.all += seconds;
+    work.engine += part * model.matrix_seconds(
+                              {shape.batch, shape.m, shape.n, shape.k, shape.flop}, format);
     if (i.phase == Phase::recompute) work.recomputed += seconds;
   }
   return work;
@@ -38,8 +45,9 @@ MatrixWork segment_work(const MachineConfig& machine, const Program& program,
 std::vector<MatrixWork> group_work(const MachineConfig& machine, const Program& program) {
   std::vector<MatrixWork> segments;
   segments.reserve(program.segments.size());
+  const auto model = make_compute_model(machine);
   for (const Segment& s : program.segments) {
-    segments.push_back(segment_work(machine, program, s));
+    segments.push_back(segment_work(machine, *model, program, s));
   }
   std::vector<MatrixWork> groups;
   std::vector<std::uint64_t> calls(segments.size());
@@ -69,7 +77,7 @@ void fill_work(const MachineConfig& machine, const Program& program, const RunSt
   const std::vector<MatrixWork> groups = group_work(machine, program);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     work.add(groups[g], static_cast<double>(program.groups[g].tiles.size()));
-    result.bounds.compute = std::max(result.bounds.compute, Seconds(groups[g].all));
+    result.bounds.compute = std::max(result.bounds.compute, Seconds(groups[g].engine));
   }
   const double tile_seconds = result.tiles_used * result.iteration_time.value();
   if (tile_seconds > 0) {
@@ -103,6 +111,7 @@ Result replay(const MachineConfig& machine, const Program& program, const std::s
   PlatformOptions platform_options;
   platform_options.progress = options.progress;
   platform_options.reverse_construction = options.reverse_construction;
+  platform_options.in_step = options.in_step;
   // Never destroyed, for the reason that simulate() gives.
   auto* platform = new Platform("platform", machine, program, platform_options);
 

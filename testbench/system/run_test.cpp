@@ -166,6 +166,39 @@ TEST(Run, AHuggingFaceModelRuns) {
   EXPECT_EQ(r["parameters"], 512'000 + 4 * (131'072 + 65'536 + 393'216 + 512) + 256);
 }
 
+/// Every way of running a job that has a switch; the files of Job otherwise.
+class Variant : public testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(Variant, RunsToTheEndAndAddsUp) {
+  const json r = result(Job(), GetParam());
+  const double time = r["iteration_time_s"];
+  expect_sums_to(r["breakdown_s"], time);
+  for (const auto& [name, bound] : r["bounds_s"].items()) {
+    EXPECT_LE(bound.get<double>(), time * (1 + 1e-12)) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Run, Variant,
+    testing::Values(
+        std::vector<std::string>{"--set", "precision=fp32", "--set", "tile.matrix.fp32=250 GFLOP/s"},
+        std::vector<std::string>{"--set", "optimizer=sgd"},
+        std::vector<std::string>{"--set", "optimizer=none"},
+        std::vector<std::string>{"--set", "placement=serpentine"},
+        std::vector<std::string>{"--set", "schedule=gpipe"},
+        std::vector<std::string>{"--set", "parallelism.sequence_parallel=true"},
+        std::vector<std::string>{"--set", "dram.policy=interleaved"},
+        std::vector<std::string>{"--set", "mode=inference"}));
+
+TEST(Run, TheDojoTileRunsASmallJob) {
+  const Outcome o = tilewright::testing_support::tilewright(
+      {"run", "--platform", "platforms/dojo-tile.yaml", "--model", "workloads/models/gpt2", "--plan",
+       "workloads/plans/gpt2-tx8-die.yaml", "--set", "precision=bf16", "--set", "batch.global=8",
+       "--json", "-"});
+  ASSERT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_EQ(json::parse(o.out)["tiles"]["total"], 9000);
+}
+
 /// Links and DRAM serve in arrival order, so a part that got faster can let messages overtake
 /// others they used to follow, and a job may lose a little to the new order (list scheduling's
 /// anomaly).

@@ -1,4 +1,4 @@
-// Cutting a GEMM whose operands do not fit the SRAM into blocks, so that DRAM traffic is least.
+// Cutting a GEMM whose operands do not fit the SRAM into the blocks that take the least time.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +46,13 @@ struct Blocking {
   std::int64_t dram_bytes() const { return a_traffic + b_traffic + c_read + c_write; }
 };
 
+/// Depth of a block at least (or k): rows of no less than a DRAM burst.
+constexpr std::int64_t kSmallestDepth = 64;
+/// SRAM bytes of a 1 × 1 block of that depth with double buffers, accumulator and result.
+constexpr std::int64_t smallest_footprint(int element_bytes) {
+  return 4 * kSmallestDepth * element_bytes + 4 + element_bytes;
+}
+
 /// What a blocking costs in time: seconds of the matrix engine for the whole GEMM, and the rates at
 /// which the tile's DRAM share and its SRAM move bytes.
 struct BlockingRates {
@@ -60,7 +67,7 @@ double streamed_seconds(double engine_seconds, double load, double store, double
                         double sram_stream, double blocks, const BlockingRates& rates);
 
 /// The blocking that takes the least time (streamed_seconds(), with a little added for every DRAM
-/// byte so that of equal times the one that moves less wins) among the loop orders above and block
+/// and SRAM byte so that of equal times the one that moves less wins) among the loop orders above and block
 /// sizes of a fixed grid, four per octave in every dimension, whose double-buffered blocks fit
 /// `sram_free` bytes. The grid does not depend on the SRAM, so more SRAM only adds choices.
 /// Accumulators are four bytes; a block is at least 64 deep (or k). Infeasible only if not even

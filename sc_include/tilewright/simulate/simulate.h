@@ -12,10 +12,7 @@
 
 namespace tilewright {
 
-enum class Fidelity { message };
-
 struct SimulateOptions {
-  Fidelity fidelity = Fidelity::message;
   std::function<void(double fraction)> progress;
   /// Told when a phase begins: "lower", "elaborate", "run", "report"; for profiles of host time.
   std::function<void(const char* phase)> on_phase;
