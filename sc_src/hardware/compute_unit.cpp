@@ -1,11 +1,31 @@
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include <tilewright/base/error.h>
 #include <tilewright/hardware/compute_unit.h>
 #include <tilewright/hardware/memory.h>
 
 namespace tilewright {
+
+namespace {
+
+/// Simulated time ends at 2^62 ps; one operator may take a small part of that.
+void check_duration(double ps, const ComputeShape& shape, const char* what) {
+  constexpr double kLongest = 4e18 / 16;
+  if (ps < kLongest) return;
+  const std::string work =
+      shape.engine == Engine::matrix
+          ? std::to_string(shape.batch) + " GEMMs of " + std::to_string(shape.m) + " x " +
+                std::to_string(shape.n) + " x " + std::to_string(shape.k)
+          : to_string(shape.engine) + " work on " + std::to_string(shape.elements) + " elements";
+  throw InputError("an operator (" + work + ") would take " + to_string(Seconds(ps * 1e-12)) +
+                   " of " + what + "; simulated time is limited to " +
+                   to_string(Seconds(kLongest * 1e-12)) +
+                   " for one operator: check the machine's rates and the sizes");
+}
+
+}  // namespace
 
 ComputeCosts::ComputeCosts(const MachineConfig& machine, const Program& program)
     : program_(program), costs_(program.shapes.size()) {
@@ -20,12 +40,14 @@ ComputeCosts::ComputeCosts(const MachineConfig& machine, const Program& program)
         (shape.engine == Engine::matrix
              ? model->matrix_seconds({shape.batch, shape.m, shape.n, shape.k, shape.flop}, format)
              : model->vector_seconds(shape.elements, format));
+    check_duration(costs_[i].engine, shape, "engine time");
+    check_duration(shape.sram_bytes / machine.sram.bandwidth.value() * 1e12, shape, "SRAM time");
   }
 }
 
 Picoseconds ComputeCosts::Cost::of(double per_part, std::uint32_t begin, std::uint32_t amount) {
   const auto at = [per_part](double parts) {
-    return static_cast<Picoseconds>(std::llround(per_part * parts));
+    return whole_picoseconds(per_part * parts);
   };
   return at(static_cast<double>(begin) + amount) - at(begin);
 }

@@ -25,7 +25,11 @@ void EventQueue::attach_agent(std::uint32_t id, EventHandler& handler) {
   agents_[id] = &handler;
 }
 
-void EventQueue::past() const {
+void EventQueue::past(Picoseconds time) const {
+  if (time > kEndOfTime) {
+    throw InputError("simulated time passes 2^62 ps (53 days), where it ends: the machine's rates are "
+                     "too low for the work, or a size is too large");
+  }
   throw InternalError("an event was scheduled before the current time, " + std::to_string(now_) +
                       " ps");
 }
@@ -34,7 +38,7 @@ void EventQueue::push_from_outside(const RadixQueue::Entry& e) {
   const Picoseconds now = sc_core::sc_time_stamp().value();
   if (e.time < now) {
     now_ = now;
-    past();
+    past(e.time);
   }
   queue_.push(e);
   if (e.time < wake_time_) {

@@ -47,7 +47,7 @@ void FairShare::add(Picoseconds now, std::uint32_t flow, std::uint64_t bytes, st
 Picoseconds FairShare::next() const {
   if (heads_.empty()) return std::numeric_limits<Picoseconds>::max();
   const double wait = (heads_.front().finish - virtual_) / rate_per_flow();
-  return last_ + static_cast<Picoseconds>(std::llround(std::max(0.0, wait)));
+  return last_ + whole_picoseconds(std::max(0.0, wait));
 }
 
 bool FairShare::pop(Picoseconds now, Done& done) {

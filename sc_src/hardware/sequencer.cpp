@@ -406,7 +406,7 @@ void Sequencer::complete(Picoseconds now, std::uint32_t tile, Core& c, std::uint
   const Segment& segment = *c.window[slot];
   const Instruction& ins = segment.code[index];
   // Whoever waits for the head of a load that had none to wait for.
-  if (ins.head != 0) wake(c, key | kHeadBit);
+  if (ins.op == Opcode::load && ins.head != 0) wake(c, key | kHeadBit);
   if (!segment.ends.empty()) {
     const std::uint32_t store = segment.ends[index];
     if (store != kNone && (half_done(c, slot)[store / 64] >> (store % 64)) & 1u) {

@@ -15,6 +15,7 @@ namespace {
 /// Above any machine (2^24 tiles) and any batch in use; products of three still fit 64 bits.
 constexpr std::int64_t kMaxDegree = std::int64_t{1} << 20;
 constexpr std::int64_t kMaxBatch = 1'000'000'000;
+constexpr std::int64_t kMaxMicroBatches = 1'000'000;  // of a replica; each is a call per block
 constexpr std::int64_t kMaxSequence = std::int64_t{1} << 31;
 
 void read_parallelism(const Section& section, PlanConfig& plan) {
@@ -49,6 +50,13 @@ void read_batch(const Section& batch, PlanConfig& plan) {
                            "over {} replicas); wanted: 1 to {}",
                            plan.micro_batch, plan.replica_batch(0), plan.global_batch, plan.data,
                            plan.replica_batch(0)));
+  }
+  const std::int64_t count = (plan.replica_batch(0) + plan.micro_batch - 1) / plan.micro_batch;
+  if (count > kMaxMicroBatches) {
+    batch.fail("micro", fmt::format("a replica's batch of {} in micro-batches of {} makes {} of them; "
+                                    "at most {} are possible, so wanted: at least {}",
+                                    plan.replica_batch(0), plan.micro_batch, count, kMaxMicroBatches,
+                                    (plan.replica_batch(0) + kMaxMicroBatches - 1) / kMaxMicroBatches));
   }
 }
 

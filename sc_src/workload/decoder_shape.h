@@ -27,7 +27,7 @@ enum class ShapeField {
 std::string to_string(ShapeField field);
 
 /// Bounds that keep every product of the builder inside 64 bits.
-constexpr std::int64_t kMostLayers = 1'000'000;
+constexpr std::int64_t kMostLayers = 10'000;
 constexpr std::int64_t kWidest = std::int64_t{1} << 32;
 
 struct ShapeFault {

@@ -19,7 +19,7 @@ inline bool equal(const Share& a, const Share& b) {
 // format (sc_src/program/text_fields.h, docs/program.md).
 inline bool equal(const Instruction& a, const Instruction& b) {
   const auto& [op, engine, phase, cause, after_previous, space, name, channel, after, operand,
-               amount, share, head, begin, until] = a;
+               share, amount, begin, until, head] = a;
   return op == b.op && engine == b.engine && phase == b.phase && cause == b.cause &&
          after_previous == b.after_previous && space == b.space && name == b.name &&
          channel == b.channel && after == b.after && operand == b.operand && amount == b.amount &&

@@ -129,6 +129,25 @@ TEST(Batch, ZeroAndTooLargeAMicroBatch) {
   expect_refused(job.run({"--set", "batch.micro=9"}), {"batch.micro", "9", "8"});
 }
 
+TEST(Batch, TooManyMicroBatches) {
+  const Job job;
+  expect_refused(job.run({"--set", "batch.global=1000000000", "--set", "batch.micro=1"}),
+                 {"batch.micro", "at most 1000000 are possible", "wanted: at least 1000"});
+}
+
+TEST(Time, RunsOutForRatesThatAreTooLow) {
+  const Job job;
+  expect_refused(job.run({"--set", "tile.matrix.fp16=1FLOP/s"}),
+                 {"would take", "engine time", "simulated time is limited"});
+  expect_refused(job.run({"--set", "tile.vector.throughput=0.001elem/s"}), {"would take"});
+}
+
+TEST(Memory, AnSramTooSmallForOneBlockSaysSo) {
+  const Job job;
+  expect_refused(job.run({"--set", "tile.sram.capacity=100B"}),
+                 {"tile.sram.capacity: 100.0 B (100 bytes)", "smallest blocks", "518 bytes"});
+}
+
 TEST(Overrides, UnknownKeyNamesTheNearest) {
   Job job;
   expect_refused(job.run({"--set", "noc.link_bandwith=1GB/s"}),

@@ -204,7 +204,7 @@ TEST(Structure, ImpossibleShapesAreRefused) {
   };
   using C = DecoderConfig;
   EXPECT_EQ(refused([](C& c) { c.layers = 0; }),
-            "model 'small-llama': layers: must lie in 1 to 1000000, found 0");
+            "model 'small-llama': layers: must lie in 1 to 10000, found 0");
   EXPECT_EQ(refused([](C& c) { c.head_dim = -1; }),
             "model 'small-llama': head_dim: must lie in 1 to 4294967296, found -1");
   EXPECT_EQ(refused([](C& c) { c.kv_heads = 3; }),

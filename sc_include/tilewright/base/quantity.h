@@ -71,6 +71,9 @@ using Watts = Quantity<0, -1, 0, 1>;
 /// Simulated time inside the hardware layer: integer picoseconds, the kernel's resolution.
 using Picoseconds = std::uint64_t;
 
+/// A count of picoseconds rounded to the nearest whole one; not negative, below 2^52.
+constexpr Picoseconds whole_picoseconds(double ps) { return static_cast<Picoseconds>(ps + 0.5); }
+
 /// `t` rounded to the nearest picosecond. Throws InputError when it is negative, not a number, or
 /// above 2^62 ps (53 days).
 Picoseconds to_picoseconds(Seconds t);

@@ -17,6 +17,8 @@
 namespace tilewright {
 
 constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
+/// Simulated time ends here, 53 days from the start.
+constexpr Picoseconds kEndOfTime = Picoseconds{1} << 62;
 
 /// What an event is. At equal times lower classes go first, which is part of the model: traffic
 /// that passes a router claims its links before whatever the tile there injects at the same
@@ -84,8 +86,10 @@ class EventQueue : public sc_core::sc_module {
     const std::uint64_t key = (static_cast<std::uint64_t>(type) << Event::kClassShift) |
                               (static_cast<std::uint64_t>(tile) << Event::kTileShift) |
                               (static_cast<std::uint64_t>(port) << Event::kPortShift) | slot;
+    // A time beyond the end may have wrapped round already and lie in the past.
+    if (time > kEndOfTime) past(time);
     if (draining_) {
-      if (time < now_) past();
+      if (time < now_) past(time);
       queue_.push({key, time});
     } else {
       push_from_outside({key, time});
@@ -111,7 +115,7 @@ class EventQueue : public sc_core::sc_module {
   void drain_now();
   bool kernel_is_due(Picoseconds before) const;
   void push_from_outside(const RadixQueue::Entry& e);
-  [[noreturn]] void past() const;
+  [[noreturn]] void past(Picoseconds time) const;
 
   RadixQueue queue_;
   bool run_ahead_;

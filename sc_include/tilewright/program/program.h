@@ -84,13 +84,14 @@ struct Instruction {
   /// One for each other engine whose completions can matter (net_send completes at issue).
   Dependences after{kNone, kNone, kNone, kNone};
   std::uint32_t operand = 0;  ///< compute: shape; send, recv: peer table
-  std::uint32_t amount = 0;   ///< compute: parts of the shape's work, of ComputeShape::denominator
   Share share;                ///< load, store, send, recv, allocate, release
-  std::uint64_t head =
-      0;  ///< load: bytes of the first block; what depends on it with kHead goes then
-  std::uint32_t begin = 0;  ///< compute: the first of the parts, so that pieces sum to the whole
+  // What messages do not need comes last: they are the most frequent by far.
+  std::uint32_t amount = 0;  ///< compute: parts of the shape's work, of ComputeShape::denominator
+  std::uint32_t begin = 0;   ///< compute: the first of the parts, so that pieces sum to the whole
   /// store: streams beside the instruction that makes its last bytes, and ends no earlier than it.
   std::uint32_t until = kNone;
+  /// load: bytes of the first block; what depends on it with kHead goes when they are there.
+  std::uint64_t head = 0;
 };
 static_assert(sizeof(Instruction) <= 72, "instructions are read on the hot path");
 
