@@ -256,15 +256,20 @@ void Sequencer::deliver(std::uint32_t tile, Core& c, Packet& p) {
 void Sequencer::memory_done(Picoseconds now, std::uint32_t tile, std::uint32_t token) {
   Core& c = cores_[tile];
   settle(now, tile, c);
-  const std::uint32_t slot = token >> kSlotShift, index = token & kIndexMask;
+  finish(now, tile, c, token >> kSlotShift, token & kIndexMask);
+  run(now, tile, c);
+  judge(c);
+}
+
+/// Completes an instruction, or notes that it only waits for the one it streams beside.
+void Sequencer::finish(Picoseconds now, std::uint32_t tile, Core& c, std::uint32_t slot,
+                       std::uint32_t index) {
   const std::uint32_t until = c.window[slot]->code[index].until;
   if (until != kNone && !is_done(c, slot, until)) {
     half_done(c, slot)[index / 64] |= std::uint64_t{1} << (index % 64);
   } else {
     complete(now, tile, c, slot, index);
-    run(now, tile, c);
   }
-  judge(c);
 }
 
 void Sequencer::memory_head(Picoseconds now, std::uint32_t tile, std::uint32_t token) {
@@ -301,7 +306,7 @@ void Sequencer::compute_done(Picoseconds now, std::uint32_t tile, unsigned engin
   c.busy &= static_cast<std::uint8_t>(~(1u << engine));
   c.ready |= static_cast<std::uint8_t>(1u << engine);
   const std::uint32_t key = c.running[engine];
-  complete(now, tile, c, key >> kSlotShift, key & kIndexMask);
+  finish(now, tile, c, key >> kSlotShift, key & kIndexMask);
   run(now, tile, c);
   judge(c);
 }
@@ -393,7 +398,7 @@ void Sequencer::advance(Picoseconds now, std::uint32_t tile, Core& c, unsigned e
         break;
     }
     ++c.position[engine];
-    if (complete_now) complete(now, tile, c, slot, index);
+    if (complete_now) finish(now, tile, c, slot, index);
   }
 }
 
@@ -408,9 +413,9 @@ void Sequencer::complete(Picoseconds now, std::uint32_t tile, Core& c, std::uint
   // Whoever waits for the head of a load that had none to wait for.
   if (ins.op == Opcode::load && ins.head != 0) wake(c, key | kHeadBit);
   if (!segment.ends.empty()) {
-    const std::uint32_t store = segment.ends[index];
-    if (store != kNone && (half_done(c, slot)[store / 64] >> (store % 64)) & 1u) {
-      complete(now, tile, c, slot, store);
+    const std::uint32_t beside = segment.ends[index];
+    if (beside != kNone && (half_done(c, slot)[beside / 64] >> (beside % 64)) & 1u) {
+      complete(now, tile, c, slot, beside);
     }
   }
   if (--c.remaining[slot] == 0) retire(tile, c);

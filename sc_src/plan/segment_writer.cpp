@@ -34,7 +34,8 @@ constexpr std::int64_t kMostPieces = 1 << 20;
 constexpr std::int64_t kFewBlocks = 15;
 // Blocks at least in which a pointwise part follows its matrix part.
 constexpr std::int64_t kFollowBlocks = 16;
-// Beyond, waiting for the first block is left out: less than 0.4 % of the load.
+// Beyond, waiting for the first block and computing the last one behind its load are left out: less
+// than 0.4 % of the load and of the computation.
 constexpr std::int64_t kManyBlocks = 256;
 
 }  // namespace
@@ -61,7 +62,10 @@ std::uint32_t SegmentWriter::add(Instruction i, const Dependences& after) {
   // In-order engines make a dependence on the instruction's own stream redundant.
   const bool completes_in_order =
       i.engine == Engine::matrix || i.engine == Engine::vector || i.engine == Engine::net_recv;
-  if (completes_in_order) latest[static_cast<int>(i.engine)] = -1;
+  std::int64_t& own = latest[static_cast<std::size_t>(i.engine)];
+  if (completes_in_order && own >= 0 && segment_.code[static_cast<std::size_t>(own)].until == kNone) {
+    own = -1;
+  }
   std::size_t n = 0;
   for (std::size_t e = 0; e < latest.size(); ++e) {
     const std::int64_t l = latest[e];
@@ -234,12 +238,14 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
   needs(k.b);
   for (const Access& r : k.reads) needs(r);
   Dependences first_data = from_sram, all_data = from_sram;
+  std::uint32_t streamed_load = kNone;  // of very many blocks: the engines end with it
   if (cost.load > 0) {
     from_dram.insert(from_dram.end(), buffers_.begin(), buffers_.end());
     const std::uint32_t l =
         transfer(Opcode::load, name, k.phase, Cause::memory, whole(cost.load), from_dram);
     const std::int64_t head = std::clamp<std::int64_t>(cost.fill, 1, cost.load);
     if (n > kManyBlocks) {
+      streamed_load = l;
       // The engines start with the load: what orders the load orders them.
       first_data.insert(first_data.end(), from_dram.begin(), from_dram.end());
       started_ = !segment_.code[l].after_previous;
@@ -266,6 +272,10 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
     std::uint32_t last = 0;
     if (n == 1) {
       last = compute(name, k.phase, main_shape, main, 0, 1, all_data);
+      freed = {last};
+    } else if (streamed_load != kNone) {
+      last = compute(name, k.phase, main_shape, main, 0, n, first_data);
+      segment_.code[last].until = streamed_load;
       freed = {last};
     } else {
       const std::uint32_t begin = n > 2 && n <= kFewBlocks && hands_over ? 1 : 0;

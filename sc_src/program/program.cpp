@@ -104,10 +104,13 @@ void check_instruction(const Program& program, std::size_t segment, std::size_t 
   require(code.head == 0 || (code.op == Opcode::load && code.head < code.share.total), [&] {
     return fmt::format("head {} belongs to a load of more than as many bytes", code.head);
   });
-  require(code.until == kNone || (code.op == Opcode::store && code.until < i), [&] {
-    return fmt::format("ends with instruction {}; only a store does, with an earlier instruction",
-                       code.until);
-  });
+  require(code.until == kNone ||
+              ((code.op == Opcode::store || code.op == Opcode::compute) && code.until < i),
+          [&] {
+            return fmt::format(
+                "ends with instruction {}; only a store or a compute does, with an earlier one",
+                code.until);
+          });
   require(code.share.parts >= 1, [] { return std::string("share has 0 parts; at least 1"); });
   if (code.op == Opcode::compute) {
     require(code.operand < program.shapes.size(), [&] {

@@ -74,7 +74,7 @@ void instruction_fields(Archive& a, I& i) {
            choices(Space::sram, Space::dram));
   a.share("bytes", compute ? Use::unused : needed, i.share);
   a.bytes("head", on({O::load}, maybe), i.head, 0);
-  a.earlier("until", on({O::store}, maybe), i.until);
+  a.earlier("until", on({O::store, O::compute}, maybe), i.until);
   a.choice("phase", shown, i.phase, Phase::forward, choices(Phase::forward, Phase::optimizer));
   a.choice("cause", on({O::load, O::store, O::send, O::recv}, shown), i.cause, Cause::memory,
            choices(Cause::memory, Cause::pipeline));

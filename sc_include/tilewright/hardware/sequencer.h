@@ -89,8 +89,7 @@ class Sequencer : public EventHandler, public MemoryClient {
     Picoseconds since = 0;  // attributed up to here
     const TileGroup* group = nullptr;
     // Bits of completed instructions, kWindow × words; behind them as many for loads whose head is
-    // there and for stores whose bytes are stored while the instruction they stream beside still
-    // runs.
+    // there and for stores and computations that only wait for what they stream beside.
     std::uint64_t* done = nullptr;
     std::uint32_t words = 0;
     std::uint32_t rank = 0;
@@ -151,6 +150,8 @@ class Sequencer : public EventHandler, public MemoryClient {
   void advance(Picoseconds now, std::uint32_t tile, Core& c, unsigned engine);
   void complete(Picoseconds now, std::uint32_t tile, Core& c, std::uint32_t slot,
                 std::uint32_t index);
+  void finish(Picoseconds now, std::uint32_t tile, Core& c, std::uint32_t slot,
+              std::uint32_t index);
   static void wake(Core& c, std::uint32_t key);
   void retire(std::uint32_t tile, Core& c);
   bool compute(Picoseconds now, std::uint32_t tile, Core& c, const Instruction& ins,

@@ -89,6 +89,8 @@ struct Instruction {
   std::uint32_t amount = 0;  ///< compute: parts of the shape's work, of ComputeShape::denominator
   std::uint32_t begin = 0;   ///< compute: the first of the parts, so that pieces sum to the whole
   /// store: streams beside the instruction that makes its last bytes, and ends no earlier than it.
+  /// compute: streams beside the load of its operands, and ends no earlier than it; its engine is
+  /// free for what does not depend on it.
   std::uint32_t until = kNone;
   /// load: bytes of the first block; what depends on it with kHead goes when they are there.
   std::uint64_t head = 0;
