@@ -21,8 +21,9 @@ struct PrintedUnit {
 using Units = std::vector<PrintedUnit>;  // from the largest to the SI unit or smaller
 
 const Units& binary_bytes() {
-  static const Units units{{"EiB", 0x1p60, 1}, {"PiB", 0x1p50, 1}, {"TiB", 0x1p40, 1}, {"GiB", 0x1p30, 1},
-                           {"MiB", 0x1p20, 1}, {"KiB", 0x1p10, 1}, {"B", 1, 1}};
+  static const Units units{{"EiB", 0x1p60, 1}, {"PiB", 0x1p50, 1}, {"TiB", 0x1p40, 1},
+                           {"GiB", 0x1p30, 1}, {"MiB", 0x1p20, 1}, {"KiB", 0x1p10, 1},
+                           {"B", 1, 1}};
   return units;
 }
 

@@ -46,9 +46,7 @@ ComputeCosts::ComputeCosts(const MachineConfig& machine, const Program& program)
 }
 
 Picoseconds ComputeCosts::Cost::of(double per_part, std::uint32_t begin, std::uint32_t amount) {
-  const auto at = [per_part](double parts) {
-    return whole_picoseconds(per_part * parts);
-  };
+  const auto at = [per_part](double parts) { return whole_picoseconds(per_part * parts); };
   return at(static_cast<double>(begin) + amount) - at(begin);
 }
 

@@ -27,8 +27,9 @@ void EventQueue::attach_agent(std::uint32_t id, EventHandler& handler) {
 
 void EventQueue::past(Picoseconds time) const {
   if (time > kEndOfTime) {
-    throw InputError("simulated time passes 2^62 ps (53 days), where it ends: the machine's rates are "
-                     "too low for the work, or a size is too large");
+    throw InputError(
+        "simulated time passes 2^62 ps (53 days), where it ends: the machine's rates are "
+        "too low for the work, or a size is too large");
   }
   throw InternalError("an event was scheduled before the current time, " + std::to_string(now_) +
                       " ps");

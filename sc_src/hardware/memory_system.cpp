@@ -140,8 +140,7 @@ void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
   if (p.rest != kNoPart) {
     Part& rest = parts_.all[p.rest];
     rest.first_byte = std::min(rest.first_byte, p.first_byte);
-    const auto serial =
-        whole_picoseconds(static_cast<double>(p.bytes) * path.ps_per_byte);
+    const auto serial = whole_picoseconds(static_cast<double>(p.bytes) * path.ps_per_byte);
     // At zero load the tail is where the controller has just put it, or as far as the slowest link
     // of the way has taken it.
     const Picoseconds tail = std::max(now, p.first_byte + serial);
@@ -154,8 +153,7 @@ void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
   }
   // The data has been streaming out since its first byte moved, at the pace of the slowest link of
   // its way: only then is the tail of the packet where the controller has just put it.
-  const auto serial =
-      whole_picoseconds(static_cast<double>(p.bytes) * path.ps_per_byte);
+  const auto serial = whole_picoseconds(static_cast<double>(p.bytes) * path.ps_per_byte);
   const Picoseconds lead = std::min(serial, now - p.first_byte);
   Packet& packet = network_.allocate();
   packet.bytes = p.bytes;

@@ -53,10 +53,11 @@ void read_batch(const Section& batch, PlanConfig& plan) {
   }
   const std::int64_t count = (plan.replica_batch(0) + plan.micro_batch - 1) / plan.micro_batch;
   if (count > kMaxMicroBatches) {
-    batch.fail("micro", fmt::format("a replica's batch of {} in micro-batches of {} makes {} of them; "
-                                    "at most {} are possible, so wanted: at least {}",
-                                    plan.replica_batch(0), plan.micro_batch, count, kMaxMicroBatches,
-                                    (plan.replica_batch(0) + kMaxMicroBatches - 1) / kMaxMicroBatches));
+    batch.fail("micro",
+               fmt::format("a replica's batch of {} in micro-batches of {} makes {} of them; "
+                           "at most {} are possible, so wanted: at least {}",
+                           plan.replica_batch(0), plan.micro_batch, count, kMaxMicroBatches,
+                           (plan.replica_batch(0) + kMaxMicroBatches - 1) / kMaxMicroBatches));
   }
 }
 

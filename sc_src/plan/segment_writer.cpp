@@ -63,7 +63,8 @@ std::uint32_t SegmentWriter::add(Instruction i, const Dependences& after) {
   const bool completes_in_order =
       i.engine == Engine::matrix || i.engine == Engine::vector || i.engine == Engine::net_recv;
   std::int64_t& own = latest[static_cast<std::size_t>(i.engine)];
-  if (completes_in_order && own >= 0 && segment_.code[static_cast<std::size_t>(own)].until == kNone) {
+  if (completes_in_order && own >= 0 &&
+      segment_.code[static_cast<std::size_t>(own)].until == kNone) {
     own = -1;
   }
   std::size_t n = 0;
@@ -412,7 +413,8 @@ void SegmentWriter::exchange(const std::string& name_text, const std::string& te
   Dependences after = gate_;
   append_ready(tensor, after);
   if (!resident) {
-    after = {transfer(Opcode::load, name, Phase::gradient_sync, Cause::memory, whole(bytes), after)};
+    after = {
+        transfer(Opcode::load, name, Phase::gradient_sync, Cause::memory, whole(bytes), after)};
   }
   message(Opcode::send, name, Phase::gradient_sync, Cause::pipeline, channel, peer, whole(bytes),
           after);

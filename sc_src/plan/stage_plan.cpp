@@ -206,7 +206,8 @@ StagePlan StagePlanner::plan_stage(int stage, const StageRange& range) {
       refuse(s, "SRAM of every tile", need, capacity, true);
     }
     throw InputError(fmt::format(
-        "tile.sram.capacity: {} do not hold the working buffers of stage {} (from tile ({},{})): the "
+        "tile.sram.capacity: {} do not hold the working buffers of stage {} (from tile ({},{})): "
+        "the "
         "smallest blocks of a matrix operator, one row and one column {} deep with double buffers, "
         "need {} bytes; everything else would stay in DRAM",
         print(capacity), stage, machine_.x(placement_.tile(stage, 0, 0)),

@@ -13,8 +13,8 @@
 namespace tilewright {
 namespace {
 
-/// Matrix work of one tile in seconds: at the peak rate of each shape's format, and as the machine's
-/// matrix engine takes.
+/// Matrix work of one tile in seconds: at the peak rate of each shape's format, and as the
+/// machine's matrix engine takes.
 struct MatrixWork {
   double all = 0, recomputed = 0, engine = 0;
   void add(const MatrixWork& o, double times) {
@@ -34,8 +34,8 @@ MatrixWork segment_work(const MachineConfig& machine, const ComputeModel& model,
     const double part = static_cast<double>(i.amount) / shape.denominator;
     const double seconds = shape.flop * part / machine.peak(format).value();
     work.all += seconds;
-    work.engine += part * model.matrix_seconds(
-                              {shape.batch, shape.m, shape.n, shape.k, shape.flop}, format);
+    work.engine +=
+        part * model.matrix_seconds({shape.batch, shape.m, shape.n, shape.k, shape.flop}, format);
     if (i.phase == Phase::recompute) work.recomputed += seconds;
   }
   return work;

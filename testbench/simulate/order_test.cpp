@@ -1,9 +1,8 @@
 // The answer must depend neither on the order in which the machine is built nor on how the event
 // queue keeps step with the kernel. One process runs one simulation, so a child runs the other one.
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <gtest/gtest.h>
 
 #include <tilewright/machine/machine.h>
 #include <tilewright/simulate/simulate.h>

@@ -121,14 +121,15 @@ TEST(Pipeline, ResidentKernelsOverlapTheirPointwisePart) {
   PlanConfig p = pipeline(1, 1, ScheduleKind::gpipe);
   p.mode = Mode::inference;
   const Result r = simulate(m, build_graph(trunk(1)), p);
-  // By hand: points × passes of the layer. Alone on the vector engine: the norms (5 passes each) and
-  // the last block of each follower; the followers are bias (1), softmax (4), GELU (6), residual (1).
+  // By hand: points × passes of the layer. Alone on the vector engine: the norms (5 passes each)
+  // and the last block of each follower; the followers are bias (1), softmax (4), GELU (6),
+  // residual (1).
   const double points = 32 * 64;
   const double alone = (5 + 5) * points / 4e9;
   const double matrix = r.flops_model.value() * 1e-12;
-  const double followers =
-      (3 * points + 4.0 * 4 * 32 * 32 + (1 + 1) * points + (1 + 6) * 4 * points + (1 + 1) * points) /
-      4e9;
+  const double followers = (3 * points + 4.0 * 4 * 32 * 32 + (1 + 1) * points +
+                            (1 + 6) * 4 * points + (1 + 1) * points) /
+                           4e9;
   EXPECT_GE(r.iteration_time.value(), alone + std::max(matrix, followers));
   EXPECT_LT(r.iteration_time.value(), alone + matrix + followers);
 }

@@ -31,12 +31,13 @@ TEST(MainJob, StaysBelowTheRoofAndAddsUp) {
   ASSERT_EQ(o.exit_code, 0) << o.err;
   const json r = json::parse(o.out);
 
-  // PALM's ideal, compute and bubble alone with 1071 samples counted for 1024: 21 micro-batches of 51
-  // over 20 stages of two layers, F forward and 3 F backward with recomputation, are 40 slots of 4 F.
+  // PALM's ideal, compute and bubble alone with 1071 samples counted for 1024: 21 micro-batches of
+  // 51 over 20 stages of two layers, F forward and 3 F backward with recomputation, are 40 slots of
+  // 4 F.
   const double F = 2 * 24 * 51 * 2048.0 * 6144 * 6144 * (1 + 2048 / (6 * 6144.0)) / (16 * 16e12);
   EXPECT_NEAR(1071 / (40 * 4 * F), 8.578, 5e-4);
-  // The roof for the true batch, layers alone: 39 slots of the full micro-batches, then the backward
-  // pass of the last one, of 4 samples.
+  // The roof for the true batch, layers alone: 39 slots of the full micro-batches, then the
+  // backward pass of the last one, of 4 samples.
   EXPECT_NEAR(1024 / (39 * 4 * F + 3 * F * 4 / 51), 8.399, 5e-4);
   // With the vocabulary's head on the last stage, which paces the pipeline: the report's bound.
   EXPECT_NEAR(1024 / r["bounds_s"]["pipeline"].get<double>(), 7.457, 5e-4);

@@ -184,8 +184,10 @@ group right
 )");
   const Outcome o = tilewright({"program", "--run", file, "--platform", kDie});
   EXPECT_EQ(o.exit_code, 4);
-  EXPECT_THAT(o.err, HasSubstr("tile (0,0) of left: net_recv waits for message 'a' from tile (1,0)"));
-  EXPECT_THAT(o.err, HasSubstr("tile (1,0) of right: net_recv waits for message 'a' from tile (0,0)"));
+  EXPECT_THAT(o.err,
+              HasSubstr("tile (0,0) of left: net_recv waits for message 'a' from tile (1,0)"));
+  EXPECT_THAT(o.err,
+              HasSubstr("tile (1,0) of right: net_recv waits for message 'a' from tile (0,0)"));
   EXPECT_THAT(o.err, HasSubstr("they wait in a circle"));
 }
 

@@ -180,21 +180,21 @@ TEST_P(Variant, RunsToTheEndAndAddsUp) {
 
 INSTANTIATE_TEST_SUITE_P(
     Run, Variant,
-    testing::Values(
-        std::vector<std::string>{"--set", "precision=fp32", "--set", "tile.matrix.fp32=250 GFLOP/s"},
-        std::vector<std::string>{"--set", "optimizer=sgd"},
-        std::vector<std::string>{"--set", "optimizer=none"},
-        std::vector<std::string>{"--set", "placement=serpentine"},
-        std::vector<std::string>{"--set", "schedule=gpipe"},
-        std::vector<std::string>{"--set", "parallelism.sequence_parallel=true"},
-        std::vector<std::string>{"--set", "dram.policy=interleaved"},
-        std::vector<std::string>{"--set", "mode=inference"}));
+    testing::Values(std::vector<std::string>{"--set", "precision=fp32", "--set",
+                                             "tile.matrix.fp32=250 GFLOP/s"},
+                    std::vector<std::string>{"--set", "optimizer=sgd"},
+                    std::vector<std::string>{"--set", "optimizer=none"},
+                    std::vector<std::string>{"--set", "placement=serpentine"},
+                    std::vector<std::string>{"--set", "schedule=gpipe"},
+                    std::vector<std::string>{"--set", "parallelism.sequence_parallel=true"},
+                    std::vector<std::string>{"--set", "dram.policy=interleaved"},
+                    std::vector<std::string>{"--set", "mode=inference"}));
 
 TEST(Run, TheDojoTileRunsASmallJob) {
   const Outcome o = tilewright::testing_support::tilewright(
-      {"run", "--platform", "platforms/dojo-tile.yaml", "--model", "workloads/models/gpt2", "--plan",
-       "workloads/plans/gpt2-tx8-die.yaml", "--set", "precision=bf16", "--set", "batch.global=8",
-       "--json", "-"});
+      {"run", "--platform", "platforms/dojo-tile.yaml", "--model", "workloads/models/gpt2",
+       "--plan", "workloads/plans/gpt2-tx8-die.yaml", "--set", "precision=bf16", "--set",
+       "batch.global=8", "--json", "-"});
   ASSERT_EQ(o.exit_code, 0) << o.err;
   EXPECT_EQ(json::parse(o.out)["tiles"]["total"], 9000);
 }
@@ -207,7 +207,8 @@ constexpr double kOrderEffect = 0.01;
 /// More of one resource; the answer must not get worse.
 struct Upgrade {
   const char* name;
-  std::vector<const char*> settings;
+  std::vector<const char*> settings;  ///< for the small job
+  std::vector<const char*> doubled;   ///< for GPT-2 on the die of the wafer
 };
 
 void PrintTo(const Upgrade& upgrade, std::ostream* out) { *out << upgrade.name; }
@@ -226,20 +227,57 @@ TEST_P(NeverSlower, WithMoreOfIt) {
   }
 }
 
+TEST_P(NeverSlower, AShippedJobWithTwiceOfIt) {
+  const auto seconds = [](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"run",
+                                       "--platform",
+                                       "platforms/tx8-die.yaml",
+                                       "--model",
+                                       "workloads/models/gpt2",
+                                       "--plan",
+                                       "workloads/plans/gpt2-tx8-die.yaml",
+                                       "--json",
+                                       "-"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome o = tilewright::testing_support::tilewright(arguments);
+    EXPECT_EQ(o.exit_code, 0) << o.err;
+    return json::parse(o.out)["iteration_time_s"].get<double>();
+  };
+  double before = seconds({});
+  for (const char* setting : GetParam().doubled) {
+    const double now = seconds({"--set", setting});
+    EXPECT_LE(now, before * (1 + kOrderEffect)) << setting;
+    before = now;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Resources, NeverSlower,
-    testing::Values(
-        Upgrade{"sram",
-                {"tile.sram.capacity=2MiB", "tile.sram.capacity=8MiB", "tile.sram.capacity=64MiB",
-                 "tile.sram.capacity=1GiB"}},
-        Upgrade{"sram_bandwidth", {"tile.sram.bandwidth=400GB/s", "tile.sram.bandwidth=unlimited"}},
-        Upgrade{"flops",
-                {"tile.matrix.fp16=2TFLOP/s", "tile.matrix.fp16=16TFLOP/s",
-                 "tile.matrix.fp16=1000TFLOP/s"}},
-        Upgrade{"vector", {"tile.vector.throughput=64Gelem/s", "tile.vector.throughput=1Telem/s"}},
-        Upgrade{"links", {"noc.link_bandwidth=64GB/s", "noc.link_bandwidth=1TB/s"}},
-        Upgrade{"die_links", {"noc.die_link_bandwidth=32GB/s", "noc.die_link_bandwidth=1TB/s"}},
-        Upgrade{"dram", {"dram.bandwidth=64GB/s", "dram.bandwidth=1TB/s"}}),
+    testing::Values(Upgrade{"sram",
+                            {"tile.sram.capacity=2MiB", "tile.sram.capacity=8MiB",
+                             "tile.sram.capacity=64MiB", "tile.sram.capacity=1GiB"},
+                            {"tile.sram.capacity=6MiB", "tile.sram.capacity=12MiB",
+                             "tile.sram.capacity=24MiB", "tile.sram.capacity=512MiB"}},
+                    Upgrade{"sram_bandwidth",
+                            {"tile.sram.bandwidth=400GB/s", "tile.sram.bandwidth=unlimited"},
+                            {"tile.sram.bandwidth=4TB/s", "tile.sram.bandwidth=8TB/s"}},
+                    Upgrade{"flops",
+                            {"tile.matrix.fp16=2TFLOP/s", "tile.matrix.fp16=16TFLOP/s",
+                             "tile.matrix.fp16=1000TFLOP/s"},
+                            {"tile.matrix.fp16=32TFLOP/s", "tile.matrix.fp16=64TFLOP/s"}},
+                    Upgrade{"vector",
+                            {"tile.vector.throughput=64Gelem/s", "tile.vector.throughput=1Telem/s"},
+                            {"tile.vector.throughput=1024Gelem/s",
+                             "tile.vector.throughput=2048Gelem/s"}},
+                    Upgrade{"links",
+                            {"noc.link_bandwidth=64GB/s", "noc.link_bandwidth=1TB/s"},
+                            {"noc.link_bandwidth=2048GB/s", "noc.link_bandwidth=4096GB/s"}},
+                    Upgrade{"die_links",
+                            {"noc.die_link_bandwidth=32GB/s", "noc.die_link_bandwidth=1TB/s"},
+                            {"noc.die_link_bandwidth=512GB/s"}},
+                    Upgrade{"dram",
+                            {"dram.bandwidth=64GB/s", "dram.bandwidth=1TB/s"},
+                            {"dram.bandwidth=512GB/s", "dram.bandwidth=1024GB/s"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -67,11 +67,11 @@ double streamed_seconds(double engine_seconds, double load, double store, double
                         double sram_stream, double blocks, const BlockingRates& rates);
 
 /// The blocking that takes the least time (streamed_seconds(), with a little added for every DRAM
-/// and SRAM byte so that of equal times the one that moves less wins) among the loop orders above and block
-/// sizes of a fixed grid, four per octave in every dimension, whose double-buffered blocks fit
-/// `sram_free` bytes. The grid does not depend on the SRAM, so more SRAM only adds choices.
-/// Accumulators are four bytes; a block is at least 64 deep (or k). Infeasible only if not even
-/// 1 × 1 × 64 blocks fit. Complexity O(log m · log n + log k).
+/// and SRAM byte so that of equal times the one that moves less wins) among the loop orders above
+/// and block sizes of a fixed grid, four per octave in every dimension, whose double-buffered
+/// blocks fit `sram_free` bytes. The grid does not depend on the SRAM, so more SRAM only adds
+/// choices. Accumulators are four bytes; a block is at least 64 deep (or k). Infeasible only if not
+/// even 1 × 1 × 64 blocks fit. Complexity O(log m · log n + log k).
 Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t sram_free,
                     const BlockingRates& rates);
 

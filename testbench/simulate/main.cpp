@@ -1,8 +1,0 @@
-// SystemC's library brings main(), which calls this.
-#include <gtest/gtest.h>
-#include <systemc>
-
-int sc_main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}
