@@ -46,7 +46,7 @@ SegmentWriter::SegmentWriter(Program& program, std::string name, const Residency
   segment_.name = std::move(name);
 }
 
-std::uint32_t SegmentWriter::add(Instruction i, const Dependences& after) {
+std::uint32_t SegmentWriter::add(Instruction i, const Waits& after) {
   // The latest per engine implies the earlier ones (of one load, the whole implies the head).
   std::array<std::int64_t, kEngines> latest;
   latest.fill(-1);
@@ -81,7 +81,7 @@ std::uint32_t SegmentWriter::add(Instruction i, const Dependences& after) {
 }
 
 std::uint32_t SegmentWriter::transfer(Opcode op, std::uint16_t name, Phase phase, Cause cause,
-                                      Share share, const Dependences& after) {
+                                      Share share, const Waits& after) {
   Instruction i;
   i.op = op;
   i.engine = engine_of(op);
@@ -97,8 +97,7 @@ std::uint32_t SegmentWriter::transfer(Opcode op, std::uint16_t name, Phase phase
 }
 
 std::uint32_t SegmentWriter::message(Opcode op, std::uint16_t name, Phase phase, Cause cause,
-                                     Channel channel, Peers peer, Share share,
-                                     const Dependences& after) {
+                                     Channel channel, Peers peer, Share share, const Waits& after) {
   Instruction i;
   i.op = op;
   i.engine = engine_of(op);
@@ -113,7 +112,7 @@ std::uint32_t SegmentWriter::message(Opcode op, std::uint16_t name, Phase phase,
 
 std::uint32_t SegmentWriter::compute(std::uint16_t name, Phase phase, std::uint32_t shape,
                                      Engine engine, std::uint32_t begin, std::uint32_t amount,
-                                     const Dependences& after) {
+                                     const Waits& after) {
   Instruction i;
   i.op = Opcode::compute;
   i.engine = engine;
@@ -150,7 +149,7 @@ void SegmentWriter::release(Space space, std::int64_t bytes) {
   i.space = space;
   i.share = whole(bytes);
   // The last instruction of every engine that holds data.
-  Dependences last;
+  Waits last;
   for (const Engine e : {Engine::matrix, Engine::vector, Engine::net_recv}) {
     for (std::size_t k = segment_.code.size(); k-- > 0;) {
       if (segment_.code[k].engine == e) {
@@ -162,7 +161,7 @@ void SegmentWriter::release(Space space, std::int64_t bytes) {
   add(i, last);
 }
 
-void SegmentWriter::append_ready(const std::string& tensor, Dependences& to) const {
+void SegmentWriter::append_ready(const std::string& tensor, Waits& to) const {
   const auto it = ready_.find(tensor);
   if (it != ready_.end()) to.insert(to.end(), it->second.begin(), it->second.end());
 }
@@ -171,7 +170,7 @@ void SegmentWriter::receive(const std::string& tensor, TensorClass cls,
                             const std::vector<std::int64_t>& parts, Phase phase, Channel channel,
                             Peers from) {
   const std::uint16_t name = program_.intern("stage transfer");
-  Dependences ready;
+  Waits ready;
   for (const std::int64_t part : parts) {
     const std::uint32_t r =
         message(Opcode::recv, name, phase, Cause::pipeline, channel, from, whole(part), {});
@@ -231,14 +230,14 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
   const auto n = static_cast<std::uint32_t>(blocks);
 
   // Loads: the fill, then the rest behind it.
-  Dependences from_dram = gate_, from_sram = gate_;
+  Waits from_dram = gate_, from_sram = gate_;
   const auto needs = [&](const Access& a) {
     if (!a.tensor.empty()) append_ready(a.tensor, residency_[a.cls] ? from_sram : from_dram);
   };
   needs(k.a);
   needs(k.b);
   for (const Access& r : k.reads) needs(r);
-  Dependences first_data = from_sram, all_data = from_sram;
+  Waits first_data = from_sram, all_data = from_sram;
   std::uint32_t streamed_load = kNone;  // of very many blocks: the engines end with it
   if (cost.load > 0) {
     from_dram.insert(from_dram.end(), buffers_.begin(), buffers_.end());
@@ -267,7 +266,7 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
   const Engine main = k.matrix ? Engine::matrix : Engine::vector;
   const bool has_main = k.matrix || k.vector_elements > 0;
   // What streams out starts with the first block; of very many blocks that is at once.
-  Dependences streaming = first_data, done = all_data, freed;
+  Waits streaming = first_data, done = all_data, freed;
   if (has_main) {
     const std::uint32_t main_shape = shape(k, cost, main, n);
     std::uint32_t last = 0;
@@ -295,7 +294,7 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
   }
   buffers_ = freed;
 
-  Dependences stored = done;
+  Waits stored = done;
   if (store_bytes > 0) {
     stored = {stream_out(name, k.phase, store_bytes, n, streaming, done)};
   }
@@ -310,8 +309,8 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
 }
 
 std::uint32_t SegmentWriter::stream_out(std::uint16_t name, Phase phase, std::int64_t bytes,
-                                        std::int64_t blocks, const Dependences& first,
-                                        const Dependences& last) {
+                                        std::int64_t blocks, const Waits& first,
+                                        const Waits& last) {
   // With few blocks the last one's store is worth seeing: it starts when the block is done. With
   // many it vanishes beside the rest, and one store that ends no earlier than the engines does.
   const auto parts = message_parts(bytes, blocks);
@@ -335,7 +334,7 @@ void SegmentWriter::collective(const Ring& ring, const Collective& what, const A
   const std::uint16_t name = program_.intern(ring.name);
   // The ring streams through the SRAM: the first chunk of a tensor in DRAM starts it, and its last
   // step of reduction (or the first of forwarding) waits for the rest.
-  Dependences first = gate_, all;
+  Waits first = gate_, all;
   append_ready(from.tensor, first);
   if (!residency_[from.cls]) {
     const std::uint32_t l =
@@ -352,12 +351,12 @@ void SegmentWriter::collective(const Ring& ring, const Collective& what, const A
     if (ring.position < 0) return s;
     return whole(static_cast<std::int64_t>(s.bytes(static_cast<std::uint32_t>(ring.position))));
   };
-  const auto step = [&](const Share& send, const Share& recv, const Dependences& after) {
+  const auto step = [&](const Share& send, const Share& recv, const Waits& after) {
     message(Opcode::send, name, ring.phase, ring.cause, ring.channel, ring.next, send, after);
     return message(Opcode::recv, name, ring.phase, ring.cause, ring.channel, ring.previous, recv,
                    {});
   };
-  Dependences after = first, streaming = first;
+  Waits after = first, streaming = first;
   const std::int64_t last = static_cast<std::int64_t>(p) - 2;
   const bool reduces =
       what.kind == CollectiveKind::all_reduce || what.kind == CollectiveKind::reduce_scatter;
@@ -398,7 +397,7 @@ void SegmentWriter::collective(const Ring& ring, const Collective& what, const A
 
 void SegmentWriter::send(const std::string& tensor, const std::vector<std::int64_t>& parts,
                          Phase phase, Channel channel, Peers to) {
-  Dependences after = gate_;
+  Waits after = gate_;
   append_ready(tensor, after);
   for (const std::int64_t part : parts) {
     message(Opcode::send, program_.intern("stage transfer"), phase, Cause::pipeline, channel, to,
@@ -410,7 +409,7 @@ void SegmentWriter::exchange(const std::string& name_text, const std::string& te
                              TensorClass cls, std::int64_t bytes, Channel channel, Peers peer) {
   const std::uint16_t name = program_.intern(name_text);
   const bool resident = residency_[cls];
-  Dependences after = gate_;
+  Waits after = gate_;
   append_ready(tensor, after);
   if (!resident) {
     after = {
@@ -418,8 +417,8 @@ void SegmentWriter::exchange(const std::string& name_text, const std::string& te
   }
   message(Opcode::send, name, Phase::gradient_sync, Cause::pipeline, channel, peer, whole(bytes),
           after);
-  Dependences got = {message(Opcode::recv, name, Phase::gradient_sync, Cause::pipeline, channel,
-                             peer, whole(bytes), {})};
+  Waits got = {message(Opcode::recv, name, Phase::gradient_sync, Cause::pipeline, channel, peer,
+                       whole(bytes), {})};
   if (!resident) {
     got = {transfer(Opcode::store, name, Phase::gradient_sync, Cause::memory, whole(bytes), got)};
   }

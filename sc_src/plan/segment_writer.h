@@ -44,7 +44,7 @@ class SegmentWriter {
  public:
   /// Instructions may depend on several earlier ones; the writer keeps the latest per engine, which
   /// implies the others since engines complete in order.
-  using Dependences = std::vector<std::uint32_t>;
+  using Waits = std::vector<std::uint32_t>;
 
   SegmentWriter(Program& program, std::string name, const Residency& residency, DType precision);
 
@@ -84,27 +84,27 @@ class SegmentWriter {
   static std::vector<std::int64_t> message_parts(std::int64_t bytes, std::int64_t blocks);
 
  private:
-  std::uint32_t add(Instruction i, const Dependences& after);
+  std::uint32_t add(Instruction i, const Waits& after);
   std::uint32_t transfer(Opcode op, std::uint16_t name, Phase phase, Cause cause, Share share,
-                         const Dependences& after);
+                         const Waits& after);
   std::uint32_t message(Opcode op, std::uint16_t name, Phase phase, Cause cause, Channel channel,
-                        Peers peer, Share share, const Dependences& after);
+                        Peers peer, Share share, const Waits& after);
   std::uint32_t compute(std::uint16_t name, Phase phase, std::uint32_t shape, Engine engine,
-                        std::uint32_t begin, std::uint32_t amount, const Dependences& after);
+                        std::uint32_t begin, std::uint32_t amount, const Waits& after);
   /// Stores `bytes` that become available from `first` on and are complete after `last`.
   std::uint32_t stream_out(std::uint16_t name, Phase phase, std::int64_t bytes, std::int64_t blocks,
-                           const Dependences& first, const Dependences& last);
+                           const Waits& first, const Waits& last);
   std::uint32_t shape(const Kernel& kernel, const KernelCost& cost, Engine engine,
                       std::uint32_t pieces);
-  void append_ready(const std::string& tensor, Dependences& to) const;
+  void append_ready(const std::string& tensor, Waits& to) const;
 
   Program& program_;
   Segment segment_;
   Residency residency_;
   DType precision_;
-  std::map<std::string, Dependences> ready_;  // what completes a tensor
-  Dependences gate_;
-  Dependences buffers_;   // what frees the working buffers for the next kernel's loads
+  std::map<std::string, Waits> ready_;  // what completes a tensor
+  Waits gate_;
+  Waits buffers_;         // what frees the working buffers for the next kernel's loads
   bool started_ = false;  // an instruction already waits for the earlier calls
 };
 

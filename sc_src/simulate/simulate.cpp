@@ -44,8 +44,8 @@ void fill_stages(const LoweredPlan& lowered, const RunStatistics& run, Result& r
   }
 }
 
-void fill_notes(const MachineConfig& machine, const PlanConfig& plan, const LoweredPlan& lowered,
-                Result& result) {
+void fill_notes(const MachineConfig& machine, const Graph& graph, const PlanConfig& plan,
+                const LoweredPlan& lowered, Result& result) {
   for (const std::string& a : machine.assumptions) result.notes.push_back("assumed: " + a);
   const int idle = result.tiles_total - result.tiles_spare - result.tiles_used;
   if (idle > 0) {
@@ -64,6 +64,16 @@ void fill_notes(const MachineConfig& machine, const PlanConfig& plan, const Lowe
   }
   if (fewest != most) {
     result.notes.push_back(fmt::format("stages hold between {} and {} layers", fewest, most));
+  }
+  for (const Block& block : graph.blocks) {
+    const Operator& op = block.operators.front();
+    if (op.kind != OpKind::embedding) continue;
+    const std::int64_t vocabulary = op.extents[Dim::red], t = plan.tensor;
+    if (vocabulary % t == 0) continue;
+    result.notes.push_back(
+        fmt::format("the vocabulary of {} is padded to {} for {} tensor ranks; hardware FLOPs "
+                    "count the padding",
+                    vocabulary, (vocabulary + t - 1) / t * t, t));
   }
 }
 
@@ -131,7 +141,7 @@ Result simulate(const MachineConfig& machine, const Graph& graph, const PlanConf
   result.bounds.compute = Seconds(lowered.compute_bound);
   result.bounds.pipeline = Seconds(lowered.pipeline_bound);
   fill_stages(lowered, run, result);
-  fill_notes(machine, plan, lowered, result);
+  fill_notes(machine, graph, plan, lowered, result);
   fill_caveats(machine, lowered.program, result);
   return result;
 }

@@ -190,6 +190,14 @@ INSTANTIATE_TEST_SUITE_P(
                     std::vector<std::string>{"--set", "dram.policy=interleaved"},
                     std::vector<std::string>{"--set", "mode=inference"}));
 
+TEST(Run, APaddedVocabularyIsReported) {
+  // 1022 = 2 * 511 over 4 ranks: 256 rows each.
+  const json r = result(Job(), {"--set", "decoder.vocab=1022", "--set", "parallelism.tensor=4"});
+  EXPECT_THAT(r["notes"].dump(), HasSubstr("the vocabulary of 1022 is padded to 1024 for 4"));
+  const json even = result(Job(), {"--set", "parallelism.tensor=4"});
+  EXPECT_THAT(even["notes"].dump(), Not(HasSubstr("padded")));
+}
+
 TEST(Run, TheDojoTileRunsASmallJob) {
   const Outcome o = tilewright::testing_support::tilewright(
       {"run", "--platform", "platforms/dojo-tile.yaml", "--model", "workloads/models/gpt2",

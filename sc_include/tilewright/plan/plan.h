@@ -64,10 +64,10 @@ struct PlanConfig {
 PlanConfig read_plan(const Document& document);
 
 /// Checks a plan against model and machine: heads, kv heads, ffn and vocabulary divisible by the
-/// tensor degree (vocabulary may be padded: reported by Plan, not refused), pipeline ≤ layers,
-/// ranks ≤ usable tiles, number format supported, stage_layers summing to the layers, global batch
-/// ≥ data degree. Throws InputError with the place the user wrote the offending value, the value,
-/// and what would be allowed (for a degree: the divisors that work).
+/// tensor degree (the vocabulary may be padded: a note in the result, not refused), pipeline ≤
+/// layers, ranks ≤ usable tiles, number format supported, stage_layers summing to the layers,
+/// global batch ≥ data degree. Throws InputError with the place the user wrote the offending value,
+/// the value, and what would be allowed (for a degree: the divisors that work).
 void check_plan(const PlanConfig& plan, const Graph& graph, const MachineConfig& machine);
 
 }  // namespace tilewright
