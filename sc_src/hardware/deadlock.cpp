@@ -37,10 +37,10 @@ std::string Sequencer::explain_deadlock() const {
                        to_string(ins.engine) + " waits for ";
     if (b.message()) {
       ++on_message;
-      const std::uint32_t peer = index(c.group->peers[ins.operand][c.rank]);
-      waits_for[tile] = peer;
-      line += "message '" + program_.channels[ins.channel] + "' from " + name_tile(peer) + " [" +
-              std::to_string(ins.share.bytes(c.rank)) + " bytes] in " + segment.name;
+      waits_for[tile] = peer(c, ins);
+      line += "message '" + program_.channels[ins.channel] + "' from " +
+              name_tile(waits_for[tile]) + " [" + std::to_string(ins.share.bytes(c.rank)) +
+              " bytes] in " + segment.name;
     } else {
       line += to_string(ins.op) + " to finish in " + segment.name;
     }

@@ -13,6 +13,7 @@ constexpr unsigned kRecv = static_cast<unsigned>(Engine::net_recv);
 // Share::bytes() with one division, and none for what is not divided.
 std::uint64_t share_bytes(const Share& share, std::uint32_t rank) {
   if (share.parts == 1) return share.total;
+  if (share.stride != 1) rank /= share.stride;
   std::uint64_t part = std::uint64_t{rank} + share.offset;
   if (part >= share.parts) part -= share.parts;
   if (part >= share.parts) part %= share.parts;
@@ -76,10 +77,10 @@ Sequencer::Sequencer(const MachineConfig& machine, const Program& program, Event
   std::uint64_t* next = done_bits_.data();
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
     const TileGroup& group = program.groups[g];
-    for (std::size_t rank = 0; rank < group.tiles.size(); ++rank) {
-      Core& c = cores_[index(group.tiles[rank])];
+    for (std::size_t place = 0; place < group.tiles.size(); ++place) {
+      Core& c = cores_[index(group.tiles[place])];
       c.group = &group;
-      c.rank = static_cast<std::uint32_t>(rank);
+      c.rank = group.first_rank + static_cast<std::uint32_t>(place);
       c.calls = static_cast<std::uint32_t>(group.calls.size());
       c.words = static_cast<std::uint32_t>(group_words[g]);
       c.done = next;
@@ -486,7 +487,7 @@ void Sequencer::send(Picoseconds now, std::uint32_t tile, Core& c, const Instruc
   Packet& p = network_.allocate();
   p.bytes = bytes;
   p.source = tile;
-  p.destination = index(c.group->peers[ins.operand][c.rank]);
+  p.destination = peer(c, ins);
   p.link = kNil;
   p.channel = ins.channel;
   p.kind = PacketKind::message;
@@ -523,13 +524,13 @@ bool Sequencer::receive(std::uint32_t tile, Core& c, const Segment& segment,
   }
   Packet& p = *packet;
   const std::uint64_t bytes = share_bytes(ins.share, c.rank);
-  const std::uint32_t peer = index(c.group->peers[ins.operand][c.rank]);
-  if (p.source != peer || p.bytes != bytes) {
+  const std::uint32_t source = peer(c, ins);
+  if (p.source != source || p.bytes != bytes) {
     const auto text = [this](std::uint64_t n) {
       return std::to_string(n) + (n == 1 ? " byte" : " bytes");
     };
     throw InputError(name_tile(tile) + " of " + c.group->name + ", " + name_place(segment, ins) +
-                     ": expected " + text(bytes) + " from " + name_tile(peer) + " on channel '" +
+                     ": expected " + text(bytes) + " from " + name_tile(source) + " on channel '" +
                      program_.channels[ins.channel] + "', got " + text(p.bytes) + " from " +
                      name_tile(p.source) +
                      (cores_[p.source].group ? " of " + cores_[p.source].group->name : ""));

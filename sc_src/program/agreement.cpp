@@ -20,7 +20,8 @@ namespace {
 struct SizeClass {
   std::vector<std::uint32_t> offsets;  ///< Share::offset of each instruction
 };
-using SizeKey = std::pair<std::uint64_t, std::uint32_t>;  ///< Share::total, Share::parts
+/// Share::total, Share::parts, Share::stride
+using SizeKey = std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>;
 
 /// The instructions of one segment that use one channel with one peer table, in one direction.
 struct ChannelUse {
@@ -34,7 +35,7 @@ using SegmentUses = std::map<UseKey, ChannelUse>;
 /// What one rank of one group does with one peer table over the iteration.
 struct Totals {
   std::uint64_t count = 0;
-  std::vector<std::uint64_t> bytes;  ///< by rank
+  std::vector<std::uint64_t> bytes;  ///< by tile of the group
   std::uint32_t segment = 0, instruction = 0;
 };
 
@@ -60,18 +61,19 @@ SegmentUses uses_of(const Segment& segment) {
         uses.try_emplace(UseKey{code.op == Opcode::recv, code.channel, code.operand});
     if (added) use->second.first = i;
     ++use->second.count;
-    use->second.sizes[{code.share.total, code.share.parts}].offsets.push_back(code.share.offset);
+    const Share& share = code.share;
+    use->second.sizes[{share.total, share.parts, share.stride}].offsets.push_back(share.offset);
   }
   return uses;
 }
 
-/// Adds `calls` times the bytes of the class to every rank. A ring collective of p ranks has O(p)
-/// instructions in one class, so the sum over instructions is taken for all ranks at once: rank r
-/// gets one more byte from each instruction whose part (r + offset) mod parts is below the
-/// remainder.
+/// Adds `calls` times the bytes of the class to every tile; that of the first has `first_rank`. A
+/// ring collective of p ranks has O(p) instructions in one class, so the sum over instructions is
+/// taken for all ranks at once: place i = rank / stride gets one more byte from each instruction
+/// whose part (i + offset) mod parts is below the remainder.
 void add_bytes(const SizeKey& key, const SizeClass& sizes, std::uint64_t calls,
-               std::vector<std::uint64_t>& bytes) {
-  const auto [total, parts] = key;
+               std::uint32_t first_rank, std::vector<std::uint64_t>& bytes) {
+  const auto [total, parts, stride] = key;
   const std::uint64_t n = sizes.offsets.size();
   const std::uint64_t whole = total / parts * n;
   const std::uint64_t remainder = total % parts;
@@ -80,9 +82,9 @@ void add_bytes(const SizeKey& key, const SizeClass& sizes, std::uint64_t calls,
     return;
   }
   if (n * bytes.size() <= parts) {  // few instructions: not worth a table of all parts
-    for (std::uint32_t r = 0; r < bytes.size(); ++r) {
+    for (std::uint32_t t = 0; t < bytes.size(); ++t) {
       for (const std::uint32_t offset : sizes.offsets) {
-        bytes[r] += calls * Share{total, parts, offset}.bytes(r);
+        bytes[t] += calls * Share{total, parts, offset, stride}.bytes(first_rank + t);
       }
     }
     return;
@@ -91,13 +93,13 @@ void add_bytes(const SizeKey& key, const SizeClass& sizes, std::uint64_t calls,
   std::vector<std::uint64_t> at(std::size_t{parts} + 1, 0);
   for (const std::uint32_t offset : sizes.offsets) ++at[offset % parts + 1];
   for (std::size_t i = 1; i < at.size(); ++i) at[i] += at[i - 1];
-  for (std::uint64_t r = 0; r < bytes.size(); ++r) {
-    // Offsets from (-r) mod parts, `remainder` of them, round the end.
-    const std::uint64_t from = (parts - r % parts) % parts;
+  for (std::uint32_t t = 0; t < bytes.size(); ++t) {
+    // Offsets from (-place) mod parts, `remainder` of them, round the end.
+    const std::uint64_t from = (parts - (first_rank + t) / stride % parts) % parts;
     const std::uint64_t to = from + remainder;
     const std::uint64_t more =
         to <= parts ? at[to] - at[from] : at[parts] - at[from] + at[to - parts];
-    bytes[r] += calls * (whole + more);
+    bytes[t] += calls * (whole + more);
   }
 }
 
@@ -155,7 +157,9 @@ std::vector<Record> account(const Program& program) {
           sum->second.instruction = use.first;
         }
         sum->second.count += calls[s] * use.count;
-        for (const auto& [size, c] : use.sizes) add_bytes(size, c, calls[s], sum->second.bytes);
+        for (const auto& [size, c] : use.sizes) {
+          add_bytes(size, c, calls[s], group.first_rank, sum->second.bytes);
+        }
       }
       calls[s] = 0;
     }

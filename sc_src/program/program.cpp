@@ -112,6 +112,7 @@ void check_instruction(const Program& program, std::size_t segment, std::size_t 
                 code.until);
           });
   require(code.share.parts >= 1, [] { return std::string("share has 0 parts; at least 1"); });
+  require(code.share.stride >= 1, [] { return std::string("share has stride 0; at least 1"); });
   if (code.op == Opcode::compute) {
     require(code.operand < program.shapes.size(), [&] {
       return fmt::format("shape {} does not exist; there are {}", code.operand,
@@ -144,6 +145,10 @@ TileOwners check_tiles(const Program& program) {
   for (const TileGroup& group : program.groups) {
     if (group.tiles.empty()) {
       throw InputError(fmt::format("program: group '{}' has no tiles", group.name));
+    }
+    if (group.first_rank > kNone - group.tiles.size()) {
+      throw InputError(fmt::format("program: group '{}': first_rank {} and {} tiles exceed 2^32",
+                                   group.name, group.first_rank, group.tiles.size()));
     }
     for (const TileId tile : group.tiles) {
       if (tile == kNoTile) {
@@ -225,6 +230,18 @@ std::string describe(const Program& program, const Instruction& instruction) {
 }
 
 }  // namespace program_detail
+
+Share::Share(std::uint64_t total_, std::uint32_t parts_, std::uint32_t offset_,
+             std::uint32_t stride_)
+    : total(total_),
+      parts(static_cast<std::uint16_t>(parts_)),
+      offset(static_cast<std::uint16_t>(offset_)),
+      stride(stride_) {
+  if (parts_ > kMaxParts || offset_ > kMaxParts) {
+    throw InputError(fmt::format("program: a share of {} parts with offset {}; at most {} of each",
+                                 parts_, offset_, kMaxParts));
+  }
+}
 
 std::uint16_t Program::intern(const std::string& name) {
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -198,14 +198,18 @@ void FieldReader::share(const char* key, Use use, Share& v) {
     const std::size_t slash = t.value.find('/');
     share.total = parse_byte_count(at_, t, t.value.substr(0, slash));
     if (slash == std::string::npos) return share;
-    const std::string cut = t.value.substr(slash + 1);
-    const std::size_t plus = cut.find('+');
-    share.parts =
-        static_cast<std::uint32_t>(parse_count(at_, t, cut.substr(0, plus), 1, UINT32_MAX));
-    if (plus != std::string::npos) {
-      share.offset =
-          static_cast<std::uint32_t>(parse_count(at_, t, cut.substr(plus + 1), 0, UINT32_MAX));
-    }
+    std::string cut = t.value.substr(slash + 1);
+    // Takes the number behind the last `sign`, and both off `cut`.
+    const auto last = [&](char sign, std::uint64_t fallback, std::uint64_t min, std::uint64_t max) {
+      const std::size_t found = cut.rfind(sign);
+      if (found == std::string::npos) return static_cast<std::uint32_t>(fallback);
+      const std::uint64_t value = parse_count(at_, t, cut.substr(found + 1), min, max);
+      cut.resize(found);
+      return static_cast<std::uint32_t>(value);
+    };
+    share.stride = last('@', 1, 1, UINT32_MAX);
+    share.offset = static_cast<std::uint16_t>(last('+', 0, 0, Share::kMaxParts));
+    share.parts = static_cast<std::uint16_t>(parse_count(at_, t, cut, 1, Share::kMaxParts));
     return share;
   });
 }

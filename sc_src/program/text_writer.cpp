@@ -77,9 +77,10 @@ class FieldWriter {
     put(key, use, v, v == fallback, fmt::to_string(v));
   }
   void share(const char* key, Use use, const Share& v) {
-    const bool whole = v.parts == 1 && v.offset == 0;
-    const std::string text =
-        whole ? fmt::to_string(v.total) : fmt::format("{}/{}+{}", v.total, v.parts, v.offset);
+    const bool whole = v.parts == 1 && v.offset == 0 && v.stride == 1;
+    std::string text = fmt::to_string(v.total);
+    if (!whole) text += fmt::format("/{}+{}", v.parts, v.offset);
+    if (v.stride != 1) text += fmt::format("@{}", v.stride);
     put(key, use, text, whole && v.total == 0, text);
   }
   /// The index of an earlier instruction; kNone when there is none.
@@ -261,8 +262,10 @@ class TextWriter {
   }
 
   void write_group(const TileGroup& g) {
-    out_ += fmt::format("\ngroup {} stage={} sram_bytes={} dram_bytes={}\n", quote(g.name), g.stage,
+    out_ += fmt::format("\ngroup {} stage={} sram_bytes={} dram_bytes={}", quote(g.name), g.stage,
                         g.sram_resident, g.dram_resident);
+    if (g.first_rank != 0) out_ += fmt::format(" first_rank={}", g.first_rank);
+    out_ += '\n';
     out_ += "  tiles" + tiles_text(g.tiles) + '\n';
     for (std::size_t p = 0; p < g.peers.size(); ++p) {
       out_ += fmt::format("  peers {}:{}\n", p, tiles_text(g.peers[p]));

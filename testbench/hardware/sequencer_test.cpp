@@ -142,6 +142,30 @@ TEST(Sequencer, EmptySharesMoveNothing) {
   EXPECT_EQ(r.tiles[tile(3)].finish, 0u);
 }
 
+// Two rows of two ranks, a group each, with one segment: the columns exchange parts of 3 bytes cut
+// in 2; row 0 sends the 2 bytes of part 0, row 1 the 1 byte of part 1.
+TEST(Sequencer, StridedSharesFollowTheAxisAcrossGroups) {
+  Script s;
+  s.name("exchange");
+  const std::uint16_t w = s.channel("column");
+  const auto segment = s.segment("exchange", [&](Code& c) {
+    c.send(w, 0, {3, 2, 0, 2});
+    c.recv(w, 0, {3, 2, 1, 2});
+  });
+  const std::vector<TileId> rows[] = {{tile(0), tile(1)}, {tile(2), tile(3)}};
+  for (std::uint32_t y = 0; y < 2; ++y) {
+    TileGroup& g = s.group("row", rows[y], segment);
+    g.peers = {rows[1 - y]};
+    g.first_rank = 2 * y;
+  }
+  s.program.seal();
+  const RunStatistics& r = s.run(mesh(2, 2));
+  for (std::uint32_t t = 0; t < 4; ++t) {
+    EXPECT_EQ(r.tiles[tile(t)].bytes_sent, t < 2 ? 2u : 1u);
+    EXPECT_EQ(r.tiles[tile(t)].bytes_received, t < 2 ? 1u : 2u);
+  }
+}
+
 TEST(Sequencer, MessageToItself) {
   Script s = one_message(tile(0), tile(1), 10, 10);
   s.program.groups.pop_back();

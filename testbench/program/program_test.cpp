@@ -114,6 +114,25 @@ TEST(Share, CutsWholeBytesAndSumsToTheTotal) {
   }
 }
 
+// Ranks of a 2 x 3 x 4 grid, the last axis running fastest: the part follows the place along the
+// axis that the stride names, and every part occurs equally often.
+TEST(Share, AStrideFollowsOneAxisOfAGridOfRanks) {
+  for (std::uint32_t r = 0; r < 2 * 3 * 4; ++r) {
+    const std::uint32_t slow = r / 12, middle = r / 4 % 3, fast = r % 4;
+    const std::uint64_t tenths[] = {25, 25, 25, 25}, thirds[] = {34, 33, 33}, halves[] = {50, 50};
+    EXPECT_EQ((Share{100, 4}.bytes(r)), tenths[fast]);
+    EXPECT_EQ((Share{100, 3, 0, 4}.bytes(r)), thirds[middle]);
+    EXPECT_EQ((Share{100, 3, 2, 4}.bytes(r)), thirds[(middle + 2) % 3]);
+    EXPECT_EQ((Share{100, 2, 0, 12}.bytes(r)), halves[slow]);
+  }
+}
+
+TEST(Share, RefusesPartsThatItCannotHold) {
+  EXPECT_NO_THROW((Share{1, 65535, 65535}));
+  EXPECT_THROW((Share{1, 65536}), InputError);
+  EXPECT_THROW((Share{1, 2, 65536}), InputError);
+}
+
 TEST(Program, InternReturnsTheSameIndexForTheSameName) {
   Program p;
   EXPECT_EQ(p.intern("qkv"), 0);
@@ -189,27 +208,65 @@ TEST(Program, AgreementOfSharesIsThatOfEveryRankAdded) {
     const std::uint32_t steps = 1 + random() % (2 * n);
     for (std::uint32_t s = 0; s < steps; ++s) {
       Instruction send = message(Opcode::send, 0, total);
-      send.share.parts = n;
-      send.share.offset = n * 4 - s;
+      send.share = {total, n, n * 4 - s};
       Instruction recv = message(Opcode::recv, 1, total);
-      recv.share.parts = n;
-      recv.share.offset = n * 4 - s - 1;
+      recv.share = {total, n, n * 4 - s - 1};
       code.push_back(send);
       code.push_back(recv);
     }
     EXPECT_EQ(error_of(p), "") << n << " ranks, " << total << " bytes, " << steps << " steps";
     // One offset off by one: agrees only when every part is equal.
-    code[0].share.offset += 1;
+    ++code[0].share.offset;
     EXPECT_EQ(error_of(p).empty(), total % n == 0) << n << " ranks, " << total << " bytes";
   }
 }
 
 TEST(Program, ManyPartsAndFewInstructionsNeedNoTable) {
   Program p = two_stages(0, 0);
-  p.segments[0].code[0].share = p.segments[1].code[0].share = {7'000'000'000, 4'000'000'000u, 0};
+  p.segments[0].code[0].share = p.segments[1].code[0].share = {100'000, 60'000};
   EXPECT_EQ(error_of(p), "");
-  p.segments[1].code[0].share.offset = 3'999'999'999u;  // rank 0: the last part, one byte less
+  p.segments[1].code[0].share.offset = 59'999;  // rank 0: the last part, one byte less
   EXPECT_THAT(error_of(p), AllOf(HasSubstr("together 8 bytes"), HasSubstr("together 4 bytes")));
+}
+
+// A grid of ranks, one group a row, all running one segment; every column is a ring over the rows.
+TEST(Program, AgreementOfSharesAcrossGroupsCountsRanksThrough) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 200; ++round) {
+    const std::uint32_t rows = 2 + random() % 7, columns = 1 + random() % 4;
+    Program p = ring(rows);
+    auto& code = p.segments[0].code;
+    code.clear();
+    const std::uint64_t total = random() % 1000;
+    const std::uint32_t steps = 1 + random() % (2 * rows);
+    for (std::uint32_t s = 0; s < steps; ++s) {
+      code.push_back(message(Opcode::send, 0, 0));
+      code.back().share = {total, rows, rows * 4 - s, columns};
+      code.push_back(message(Opcode::recv, 1, 0));
+      code.back().share = {total, rows, rows * 4 - s - 1, columns};
+    }
+    const auto row = [&](std::uint32_t y) {
+      std::vector<TileId> tiles;
+      for (std::uint32_t x = 0; x < columns; ++x) {
+        tiles.push_back(static_cast<TileId>(y % rows * columns + x));
+      }
+      return tiles;
+    };
+    p.groups.assign(rows, p.groups[0]);
+    for (std::uint32_t y = 0; y < rows; ++y) {
+      p.groups[y].first_rank = y * columns;
+      p.groups[y].tiles = row(y);
+      p.groups[y].peers = {row(y + 1), row(y + rows - 1)};
+    }
+    const std::string what =
+        std::to_string(rows) + " x " + std::to_string(columns) + ", " + std::to_string(total);
+    EXPECT_EQ(error_of(p), "") << what;
+    // Rows that all count from 0 send the parts 0, -1 ... and receive the parts -1, -2 ...: the
+    // sums agree only when the first sent and the last received are equal.
+    for (auto& g : p.groups) g.first_rank = 0;
+    const Share first{total, rows}, last{total, rows, rows * 4 - steps};
+    EXPECT_EQ(error_of(p).empty(), first.bytes(0) == last.bytes(0)) << what;
+  }
 }
 
 TEST(Program, AChannelHasOneSourcePerTile) {
@@ -253,6 +310,7 @@ TEST(Program, FaultsAreNamedWithTheirPlace) {
       {"name", [](Program& p) { p.segments[0].code[0].name = 7; }, "name 7"},
       {"channel", [](Program& p) { p.segments[0].code[1].channel = 3; }, "channel 3"},
       {"parts", [](Program& p) { p.segments[0].code[1].share.parts = 0; }, "0 parts"},
+      {"stride", [](Program& p) { p.segments[0].code[1].share.stride = 0; }, "stride 0"},
       {"table", [](Program& p) { p.segments[0].code[1].operand = 2; }, "peer table 2"},
       {"short table", [](Program& p) { p.groups[0].peers[0].pop_back(); },
        "3 entries for the 4 ranks"},
@@ -277,6 +335,8 @@ TEST(Program, FaultsOfGroupsAndShapes) {
       {"tile twice", [](Program& p) { p.groups[0].tiles[1] = p.groups[0].tiles[0]; },
        "tile 0 is in group 'stage 0' and in group 'stage 0'"},
       {"segment", [](Program& p) { p.groups[0].calls[1].segment = 5; }, "call 1: segment 5"},
+      {"first_rank", [](Program& p) { p.groups[0].first_rank = kNone - 1; },
+       "first_rank 4294967294 and 4 tiles exceed 2^32"},
       {"format", [](Program& p) { p.shapes[0].format = 5; }, "shape 0: format 5"},
       {"denominator", [](Program& p) { p.shapes[0].denominator = 0; }, "denominator is 0"},
       {"negative", [](Program& p) { p.shapes[0].flop = -1; }, "not negative"},
@@ -297,12 +357,10 @@ TEST(Program, SealIsCheapForLongRunsAndLargeRings) {
   auto& code = p.segments[0].code;
   code.clear();
   for (std::uint32_t s = 0; s < 2 * (n - 1); ++s) {
-    code.push_back(message(Opcode::send, 0, 1'000'003));
-    code.back().share.parts = n;
-    code.back().share.offset = 2 * n - s % n;
-    code.push_back(message(Opcode::recv, 1, 1'000'003));
-    code.back().share.parts = n;
-    code.back().share.offset = 2 * n - s % n - 1;
+    code.push_back(message(Opcode::send, 0, 0));
+    code.back().share = {1'000'003, n, 2 * n - s % n};
+    code.push_back(message(Opcode::recv, 1, 0));
+    code.back().share = {1'000'003, n, 2 * n - s % n - 1};
   }
   const auto start = std::chrono::steady_clock::now();
   p.seal();

@@ -85,7 +85,13 @@ INSTANTIATE_TEST_SUITE_P(
             "p.twp:5: 'channel=wire': unknown key; 'load' takes bytes, head, phase, cause, after"},
         Fault{"bytes=64", "64", "p.twp:5: '64': a word of the form key=value is expected here"},
         Fault{"bytes=64", "bytes=64/0+1",
-              "p.twp:5: 'bytes=64/0+1': '0' is not a whole number from 1 to 4294967295"},
+              "p.twp:5: 'bytes=64/0+1': '0' is not a whole number from 1 to 65535"},
+        Fault{"bytes=64", "bytes=64/2+65536",
+              "p.twp:5: 'bytes=64/2+65536': '65536' is not a whole number from 0 to 65535"},
+        Fault{"bytes=64", "bytes=64/2+1@0",
+              "p.twp:5: 'bytes=64/2+1@0': '0' is not a whole number from 1 to 4294967295"},
+        Fault{"bytes=64", "bytes=64/2@2+1",
+              "p.twp:5: 'bytes=64/2@2+1': '2+1' is not a whole number from 1 to 4294967295"},
         Fault{"bytes=64", "bytes=64 phase=foward",
               "p.twp:5: 'phase=foward': phase is not one of: forward, backward, recompute, "
               "gradient_sync, optimizer; did you mean 'forward'?"},
@@ -117,6 +123,9 @@ INSTANTIATE_TEST_SUITE_P(
               "p.twp:4: 'weights:': an instruction stands below its 'segment' line, before any "
               "'group'"},
         Fault{"group left\n", "", "p.twp:12: 'tiles': this stands below a 'group' line"},
+        Fault{"dram_bytes=1MiB", "first_rank=4294967295",
+              "p.twp:16: 'first_rank=4294967295': '4294967295' is not a whole number from 0 to "
+              "4278190079"},
         Fault{"  tiles 0\n", "  tiles a\n",
               "p.twp:13: 'a': not a tile; allowed are tile numbers, ranges such as 0..15, and "
               "'none'"},

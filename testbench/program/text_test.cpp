@@ -235,7 +235,7 @@ Program random_program(unsigned seed) {
       i.op = static_cast<Opcode>(static_cast<int>(Opcode::load) + below(2));
       i.engine = i.op == Opcode::load ? Engine::dma_in : Engine::dma_out;
       i.cause = static_cast<Cause>(below(kCauses));
-      i.share = {random(), 1 + below(3), below(9)};
+      i.share = {random(), 1 + below(3), below(9), 1 + below(3)};
       if (i.op == Opcode::load && below(2)) i.head = i.share.total / (2 + below(9));
       add(below(2) ? out : in, i);
       i = {};
@@ -248,7 +248,7 @@ Program random_program(unsigned seed) {
       i.op = Opcode::send;
       i.engine = Engine::net_send;
       i.channel = channel;
-      i.share = {below(100000), 1 + below(3), below(5)};
+      i.share = {below(100000), 1 + below(3), below(5), 1 + below(3)};
       i.cause = static_cast<Cause>(below(kCauses));
       add(out, i);
       i.op = Opcode::recv;
@@ -261,6 +261,7 @@ Program random_program(unsigned seed) {
     from.stage = below(9);
     from.sram_resident = random();
     to.dram_resident = below(100);
+    from.first_rank = to.first_rank = below(2) ? below(99) : 0;
     from.peers.resize(1);
     to.peers.resize(1 + below(2));
     for (std::uint32_t r = 0; r < ranks; ++r) {

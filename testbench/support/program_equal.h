@@ -11,8 +11,8 @@
 namespace tilewright::test {
 
 inline bool equal(const Share& a, const Share& b) {
-  const auto& [total, parts, offset] = a;
-  return total == b.total && parts == b.parts && offset == b.offset;
+  const auto& [total, parts, offset, stride] = a;
+  return total == b.total && parts == b.parts && offset == b.offset && stride == b.stride;
 }
 
 // The structured bindings stop compiling when a struct gains a field: add it here and to the text
@@ -52,9 +52,10 @@ inline bool equal(const Segment& a, const Segment& b) {
 }
 
 inline bool equal(const TileGroup& a, const TileGroup& b) {
-  const auto& [name, stage, tiles, calls, peers, sram, dram] = a;
-  return name == b.name && stage == b.stage && tiles == b.tiles && equal(calls, b.calls) &&
-         peers == b.peers && sram == b.sram_resident && dram == b.dram_resident;
+  const auto& [name, stage, first_rank, tiles, calls, peers, sram, dram] = a;
+  return name == b.name && stage == b.stage && first_rank == b.first_rank && tiles == b.tiles &&
+         equal(calls, b.calls) && peers == b.peers && sram == b.sram_resident &&
+         dram == b.dram_resident;
 }
 
 /// "" when equal, else which part differs.

@@ -171,6 +171,10 @@ class Sequencer : public EventHandler, public MemoryClient {
   static bool is_done(const Core& c, std::uint32_t slot, std::uint32_t index) {
     return (c.done[slot * c.words + index / 64] >> (index % 64)) & 1u;
   }
+  /// The other end of a send or recv.
+  static std::uint32_t peer(const Core& c, const Instruction& ins) {
+    return index(c.group->peers[ins.operand][c.rank - c.group->first_rank]);
+  }
   static std::uint64_t* half_done(const Core& c, std::uint32_t slot) {
     return c.done + (kWindow + slot) * c.words;
   }

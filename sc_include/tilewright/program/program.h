@@ -46,16 +46,25 @@ enum class Cause : std::uint8_t {
 };
 constexpr int kCauses = 4;
 
-/// A byte count that may depend on the rank: part (rank + offset) mod parts of `total`, cut as
-/// evenly as whole bytes allow (the first total mod parts parts hold one more). parts = 1: `total`
-/// for all.
+/// A byte count that may depend on the rank: part (rank / stride + offset) mod parts of `total`,
+/// cut as evenly as whole bytes allow (the first total mod parts parts hold one more). parts = 1:
+/// `total` for all. The rank of a group's tile r is TileGroup::first_rank + r: with a stride it
+/// gives the place along one axis of a grid of ranks (rank / stride mod the axis' length).
 struct Share {
   std::uint64_t total = 0;
-  std::uint32_t parts = 1;
-  std::uint32_t offset = 0;
+  std::uint16_t parts = 1;
+  std::uint16_t offset = 0;
+  std::uint32_t stride = 1;
+
+  static constexpr std::uint32_t kMaxParts = 0xffff;
+  Share() = default;
+  /// Throws InputError when `parts` or `offset` exceeds kMaxParts.
+  Share(std::uint64_t total, std::uint32_t parts = 1, std::uint32_t offset = 0,
+        std::uint32_t stride = 1);
+
   std::uint64_t bytes(std::uint32_t rank) const {
     if (parts == 1) return total;
-    const std::uint64_t part = (std::uint64_t{rank} + offset) % parts;
+    const std::uint64_t part = (std::uint64_t{rank / stride} + offset) % parts;
     return total / parts + (part < total % parts ? 1 : 0);
   }
 };
@@ -128,14 +137,17 @@ struct Call {
 constexpr std::uint32_t kNoMicroBatch = 0xffffffffu;
 
 /// What all tiles of one group (a pipeline stage of one replica, or a hand-written program's tiles)
-/// run. `rank` r is tiles[r].
+/// run.
 struct TileGroup {
   std::string name;         ///< "stage 3" for reports
   std::uint32_t stage = 0;  ///< groups of equal stage are reported together
+  /// Added to a tile's position in `tiles` where shares count ranks: the groups of one collective
+  /// number their tiles through, and may run the same segment.
+  std::uint32_t first_rank = 0;
   std::vector<TileId> tiles;
   std::vector<Call> calls;
-  /// Peer tables by Instruction::operand: for each rank the other end. A table that an instruction
-  /// of this group's calls uses must have one entry per rank.
+  /// Peer tables by Instruction::operand: for each of `tiles` the other end. A table that an
+  /// instruction of this group's calls uses must have one entry per tile.
   std::vector<std::vector<TileId>> peers;
   std::uint64_t sram_resident = 0;  ///< bytes per tile allocated for the whole iteration
   std::uint64_t dram_resident = 0;
