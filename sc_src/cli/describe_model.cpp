@@ -11,11 +11,9 @@
 namespace tilewright::cli {
 namespace {
 
-constexpr std::pair<Dim, const char*> kDimNames[] = {{Dim::batch, "batch"},
-                                                     {Dim::head, "head"},
-                                                     {Dim::row, "row"},
-                                                     {Dim::col, "col"},
-                                                     {Dim::red, "red"}};
+constexpr std::pair<Dim, const char*> kDimNames[] = {{Dim::batch, "batch"}, {Dim::expert, "expert"},
+                                                     {Dim::head, "head"},   {Dim::row, "row"},
+                                                     {Dim::col, "col"},     {Dim::red, "red"}};
 
 const char* kind_name(OpKind kind) {
   switch (kind) {
@@ -29,6 +27,8 @@ const char* kind_name(OpKind kind) {
       return "softmax";
     case OpKind::elementwise:
       return "elementwise";
+    case OpKind::permutation:
+      return "permutation";
     case OpKind::embedding:
       return "embedding";
     case OpKind::loss:
@@ -88,6 +88,33 @@ void describe_block(Description& out, Json& list, const Block& block, std::int64
                       {"operators", operators}});
 }
 
+/// "8 of width 14,336, 2 for each token; 2 of 48 layers have none".
+std::string experts_text(const DecoderConfig& c) {
+  const ExpertConfig& e = c.experts;
+  std::string text =
+      fmt::format("{} of width {}, {} for each token", e.count, grouped(e.ffn), e.top_k);
+  if (e.shared_ffn > 0) {
+    text += fmt::format(", and shared ones of {}{}", grouped(e.shared_ffn),
+                        e.shared_gate ? " behind a gate" : "");
+  }
+  if (!e.dense_layers.empty()) {
+    text += fmt::format("; {} of {} layers have none", e.dense_layers.size(), c.layers);
+  }
+  return text;
+}
+
+/// Parameters that a token meets: of the experts those it goes to.
+std::int64_t active_parameters(const Graph& graph, const ExpertConfig& experts) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < graph.chain.size(); ++i) {
+    for (const Operator& op : graph.block(i).operators) {
+      const bool routed = op.extents[Dim::expert] > 1;
+      sum += routed ? op.parameters / experts.count * experts.top_k : op.parameters;
+    }
+  }
+  return sum;
+}
+
 }  // namespace
 
 void describe_model(Description& out, const Inputs::Model& model) {
@@ -104,19 +131,27 @@ void describe_model(Description& out, const Inputs::Model& model) {
                                           : fmt::format("{} of {}, sharing {} key/value heads",
                                                         c.heads, c.head_dim, c.kv_heads));
   out.line("feed-forward width", grouped(c.ffn) + (c.gated_mlp ? ", gated" : ""));
+  if (c.experts.count > 0) out.line("experts", experts_text(c));
   out.line("vocabulary", grouped(c.vocab));
   out.line("sequence", grouped(g.sequence) + " tokens per sample");
-  out.line("parameters", grouped(g.parameters()));
+  const std::int64_t active = active_parameters(g, c.experts);
+  out.line("parameters",
+           grouped(g.parameters()) +
+               (c.experts.count > 0 ? fmt::format(", {} of them active per token", grouped(active))
+                                    : std::string()));
   const std::string scores = c.attention_flops == AttentionFlops::full
                                  ? "all attention scores counted"
                                  : "causal part of the attention scores counted";
   out.line("FLOPs per token",
            fmt::format("{} training (forward and backward, {}), {} forward",
                        to_string(Flop(training)), scores, to_string(Flop(forward))));
+  for (const std::string& note : g.notes) out.line("note", note);
 
   Json& j = out.json["model"];
   j["name"] = g.model;
   j["parameters"] = g.parameters();
+  j["active_parameters"] = active;
+  j["notes"] = g.notes;
   j["flops_per_token"] = training;
   j["forward_flops_per_token"] = forward;
   j["flops_per_sample"] = g.training_flop().value();
@@ -127,6 +162,14 @@ void describe_model(Description& out, const Inputs::Model& model) {
   j["kv_heads"] = c.kv_heads;
   j["head_dim"] = c.head_dim;
   j["ffn"] = c.ffn;
+  if (c.experts.count > 0) {
+    j["experts"] = Json{{"count", c.experts.count},
+                        {"top_k", c.experts.top_k},
+                        {"ffn", c.experts.ffn},
+                        {"shared_ffn", c.experts.shared_ffn},
+                        {"capacity_factor", c.experts.capacity_factor},
+                        {"dense_layers", c.experts.dense_layers}};
+  }
   j["vocab"] = c.vocab;
   j["sequence"] = g.sequence;
   Json blocks = Json::array();

@@ -49,8 +49,17 @@ std::vector<Width> split_widths(const Graph& graph) {
     }
     if (kv_heads != heads && kv_heads > 0) widths.push_back({"key/value heads", kv_heads});
   }
-  if (const Operator* down = find(graph, OpRole::mlp_down)) {
-    widths.push_back({"feed-forward width", down->extents[Dim::red]});
+  // Layers with and without experts differ in width, and so do experts and shared experts.
+  for (const Block& block : graph.blocks) {
+    for (const Operator& op : block.operators) {
+      const bool expert = op.role == OpRole::expert_down;
+      if (!expert && op.role != OpRole::mlp_down) continue;
+      const Width width{expert ? "expert width" : "feed-forward width", op.extents[Dim::red]};
+      const auto same = [&](const Width& w) {
+        return w.name == width.name && w.size == width.size;
+      };
+      if (std::none_of(widths.begin(), widths.end(), same)) widths.push_back(width);
+    }
   }
   return widths;
 }

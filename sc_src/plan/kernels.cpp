@@ -35,7 +35,7 @@ class Builder {
  public:
   Builder(const Block& block, const KernelOptions& options)
       : block_(block), o_(options), axes_(options.splits.axes()) {
-    recompute_ = o_.training && o_.recompute && block.name == "layer";
+    recompute_ = o_.training && o_.recompute && block.is_layer();
     // Full recomputation keeps block inputs and seeds: a mask outside the layers is drawn again.
     const bool redraw = o_.training && o_.recompute && !recompute_;
     for (const Operator& op : block.operators) {
@@ -121,6 +121,7 @@ class Builder {
     const Extents e = local(op);
     Gemm g;
     if (op.kind == OpKind::gemm) {
+      g.batch = e[Dim::expert];  // each with its own weights
       g.m = e[Dim::batch] * e[Dim::row];
     } else {
       g.batch = e[Dim::batch] * e[Dim::head];
@@ -211,6 +212,9 @@ class Builder {
 
   // --- forward ---
 
+  /// Every element of the result needs its own of the input alone, at most its whole row.
+  static bool pointwise(const Operator& op) { return op.kind != OpKind::permutation; }
+
   KernelList run_forward(Phase phase, bool saving) {
     KernelList list;
     Holdings held;
@@ -223,7 +227,8 @@ class Builder {
       std::vector<Access> inputs;
       for (const Operand& in : op.inputs) {
         const Layouts needed = o_.splits.input_layouts(op, in);
-        if (in.storage == Storage::index) {  // token ids: read where they are
+        // Token ids: read where they are.
+        if (in.storage == Storage::index && held.primary.count(in.tensor) == 0) {
           inputs.push_back({in.tensor, TensorClass::temporary, bytes(in.tensor, needed)});
         } else {
           inputs.push_back(fetch(list, held, in.tensor, needed, phase, in.tensor));
@@ -236,7 +241,7 @@ class Builder {
         k.a = inputs[0];
         k.b = op.kind == OpKind::gemm ? weight(op) : inputs[1];
       } else {
-        if (list.can_extend(inputs.front().tensor)) {
+        if (pointwise(op) && list.can_extend(inputs.front().tensor)) {
           list.kernels.back().name += "+" + op.name;
         } else {
           list.open(op.name, phase);
@@ -356,13 +361,12 @@ class Builder {
   /// Adds the newest kernel's contribution to the gradient of `activation`.
   void contribute(Backward& b, const std::string& activation, const Layouts& layouts,
                   const std::optional<Access>& before) const {
-    std::string name = "d." + activation;
+    // A new tensor, so that a kernel never reads what it writes.
+    const std::string name = before ? before->tensor + "'" : "d." + activation;
     if (before) {
       b.list.read(*before);
       b.list.kernels.back().vector_elements +=
           static_cast<double>(before->bytes) / bytes_of(o_.precision);
-      // A new tensor, so that a kernel never reads what it writes.
-      name += "'";
     }
     b.list.produce({name, TensorClass::temporary, bytes(activation, layouts)});
     b.gradients.primary[activation] = {name, TensorClass::temporary, layouts};
@@ -411,7 +415,7 @@ class Builder {
 
     Kernel& w = b.list.open(op.name + ".wgrad", Phase::backward);
     w.matrix = true;
-    w.gemm = {1, g.k, g.n, g.m, g.flop_scale};
+    w.gemm = {g.batch, g.k, g.n, g.m, g.flop_scale};
     w.a = x;
     w.b = dy;
     w.reads = others;
@@ -425,7 +429,7 @@ class Builder {
     const auto before = existing(b, input.tensor, layouts);
     Kernel& d = b.list.open(op.name + ".dgrad", Phase::backward);
     d.matrix = true;
-    d.gemm = {1, g.m, g.k, g.n, g.flop_scale};
+    d.gemm = {g.batch, g.m, g.k, g.n, g.flop_scale};
     d.a = dy;
     d.b = weight(op);
     d.reads = others;
@@ -461,12 +465,10 @@ class Builder {
     const bool starts = op.kind == OpKind::loss;
     const std::vector<Access> results = result_gradients(b, op);
     if (results.empty() && !starts) return;
-    // One gradient per input where the operator maps inputs to results one to one; a sum hands its
-    // result's gradient to every input, and the pass that adds gradients up again belongs to the
+    // A summand takes the result's gradient; the pass that adds gradients up again belongs to the
     // kernel where they meet (contribute).
-    const bool one_to_one = results.size() == op.inputs.size();
-    const bool sum = op.kind == OpKind::elementwise && op.inputs.size() > 1 && !one_to_one;
-    const int passes = op.backward_passes - (sum ? 1 : 0);
+    const std::size_t own = op.inputs.size() - static_cast<std::size_t>(op.summands);
+    const int passes = op.backward_passes - (op.summands > 0 ? 1 : 0);
     const std::string result = op.outputs.front().tensor;
     if (passes <= 0 && !starts) {
       for (const Operand& in : op.inputs) pass_through(b, in, result);
@@ -481,12 +483,12 @@ class Builder {
       reads.push_back(fetch(b.list, b.saved, s.tensor, layouts, Phase::backward, s.tensor));
     }
     std::vector<std::optional<Access>> before(op.inputs.size());
-    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    for (std::size_t i = 0; i < own; ++i) {
       const Operand& in = op.inputs[i];
-      if (in.storage == Storage::index || (i > 0 && !one_to_one)) continue;
+      if (in.storage == Storage::index) continue;
       before[i] = existing(b, in.tensor, o_.splits.input_layouts(op, in));
     }
-    if (!starts && b.list.can_extend(results.front().tensor)) {
+    if (!starts && pointwise(op) && b.list.can_extend(results.front().tensor)) {
       b.list.kernels.back().name += "+" + op.name + ".grad";
     } else {
       b.list.open(op.name + ".grad", Phase::backward);
@@ -504,7 +506,7 @@ class Builder {
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const Operand& in = op.inputs[i];
       if (in.storage == Storage::index) continue;
-      if (i == 0 || one_to_one) {
+      if (i < own) {
         contribute(b, in.tensor, o_.splits.input_layouts(op, in), before[i]);
       } else {
         pass_through(b, in, result);
@@ -600,7 +602,7 @@ std::int64_t BlockKernels::rebuilt_bytes() const { return total(rebuilt); }
 
 Layouts boundary_layouts(const Graph& graph, const Splits& splits) {
   for (const Block& block : graph.blocks) {
-    if (block.name != "layer") continue;
+    if (!block.is_layer()) continue;
     const Operator& first = block.operators.front();
     return splits.input_layouts(first, first.inputs.front());
   }

@@ -112,6 +112,8 @@ std::optional<Layout> Splits::layout_of(const Operator& op, const Operand& opera
         return operand.dims.has(Dim::row) ? Layout::key : Layout::token;
       }
       return Layout::feature;
+    case Dim::expert:
+      break;
   }
   return {};
 }
@@ -146,19 +148,23 @@ int Splits::pieces(const Layouts& layouts) const {
 Splits make_splits(const PlanConfig& plan) {
   Splits s({{"tensor", plan.tensor, Cause::tensor}});
   constexpr std::size_t kTensor = 0;
-  for (const OpRole role : {OpRole::qkv, OpRole::rotary, OpRole::mlp_up, OpRole::activation,
-                            OpRole::head, OpRole::loss}) {
+  for (const OpRole role :
+       {OpRole::qkv, OpRole::rotary, OpRole::mlp_up, OpRole::activation, OpRole::head, OpRole::loss,
+        OpRole::expert_up, OpRole::expert_activation}) {
     s.set(role, kTensor, Dim::col);
   }
   for (const OpRole role : {OpRole::scores, OpRole::softmax, OpRole::context}) {
     s.set(role, kTensor, Dim::head);
   }
-  for (const OpRole role : {OpRole::projection, OpRole::mlp_down, OpRole::embedding}) {
+  for (const OpRole role :
+       {OpRole::projection, OpRole::mlp_down, OpRole::expert_down, OpRole::embedding}) {
     s.set(role, kTensor, Dim::red);
   }
   if (plan.sequence_parallel) {
-    for (const OpRole role : {OpRole::attention_norm, OpRole::attention_residual, OpRole::mlp_norm,
-                              OpRole::mlp_residual, OpRole::final_norm}) {
+    for (const OpRole role :
+         {OpRole::attention_norm, OpRole::attention_residual, OpRole::mlp_norm,
+          OpRole::mlp_residual, OpRole::final_norm, OpRole::router, OpRole::gate, OpRole::dispatch,
+          OpRole::combine, OpRole::shared_sum}) {
       s.set(role, kTensor, Dim::row);
     }
   }

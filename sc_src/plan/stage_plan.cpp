@@ -153,7 +153,7 @@ std::vector<StageRange> StagePlanner::cut() const {
     of_block.push_back(seconds);
   }
   for (const std::uint32_t b : graph_.chain) {
-    is_layer.push_back(graph_.blocks[b].name == "layer");
+    is_layer.push_back(graph_.blocks[b].is_layer());
     cost.push_back(of_block[b]);
   }
   return plan_.stage_layers.empty() ? balance_stages(cost, is_layer, plan_.pipeline)
@@ -175,14 +175,14 @@ StagePlan StagePlanner::plan_stage(int stage, const StageRange& range) {
   s.stage = stage;
   s.range = range;
   std::int64_t before = 0;
-  for (std::size_t i = 0; i < range.first; ++i) before += graph_.block(i).name == "layer" ? 1 : 0;
+  for (std::size_t i = 0; i < range.first; ++i) before += graph_.block(i).is_layer() ? 1 : 0;
   s.first_layer = before;
 
   const Splits whole({});
   std::set<std::string> tied;  // a table shared by embedding and head is held once per stage
   for (std::size_t i = range.first; i < range.last; ++i) {
     const Block& block = graph_.block(i);
-    const bool layer = block.name == "layer";
+    const bool layer = block.is_layer();
     s.layers += layer ? 1 : 0;
     s.embedding |= block.operators.front().kind == OpKind::embedding;
     s.head |= block.operators.back().kind == OpKind::loss;

@@ -47,6 +47,7 @@ void fill_stages(const LoweredPlan& lowered, const RunStatistics& run, Result& r
 void fill_notes(const MachineConfig& machine, const Graph& graph, const PlanConfig& plan,
                 const LoweredPlan& lowered, Result& result) {
   for (const std::string& a : machine.assumptions) result.notes.push_back("assumed: " + a);
+  result.notes.insert(result.notes.end(), graph.notes.begin(), graph.notes.end());
   const int idle = result.tiles_total - result.tiles_spare - result.tiles_used;
   if (idle > 0) {
     result.notes.push_back(fmt::format("the plan uses {} of {} usable tiles; {} stay idle",

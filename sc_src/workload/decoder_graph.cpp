@@ -4,8 +4,12 @@
 // they give its activation formula. Norm statistics and token ids, small against the rest, are left
 // out there and here.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include <tilewright/base/error.h>
 #include <tilewright/workload/decoder.h>
@@ -25,16 +29,33 @@ constexpr DimSet kColumn(Dim::col);
 constexpr DimSet kHeadRowCol(Dim::batch, Dim::head, Dim::row, Dim::col);
 constexpr DimSet kHeadRowRed(Dim::batch, Dim::head, Dim::row, Dim::red);
 constexpr DimSet kHeadColRed(Dim::batch, Dim::head, Dim::col, Dim::red);
+constexpr DimSet kRoutedFeatures(Dim::batch, Dim::expert, Dim::row, Dim::col);
+
+/// The operands of a GEMM, and those of one GEMM per expert.
+struct GemmDims {
+  DimSet input, output, weight, bias;
+};
+constexpr GemmDims kPlain{kReduced, kFeatures, kWeight, kColumn};
+constexpr GemmDims kPerExpert{DimSet(Dim::batch, Dim::expert, Dim::row, Dim::red), kRoutedFeatures,
+                              DimSet(Dim::expert, Dim::col, Dim::red),
+                              DimSet(Dim::expert, Dim::col)};
 
 Operand tensor(std::string name, DimSet dims, Storage storage = Storage::compute) {
   return Operand{std::move(name), dims, storage, 1, 1};
 }
 
-Operand share(std::string name, DimSet dims, std::int64_t numerator, std::int64_t denominator) {
+Operand share(std::string name, DimSet dims, std::int64_t numerator, std::int64_t denominator,
+              Storage storage = Storage::compute) {
   const std::int64_t divisor = std::gcd(numerator, denominator);
-  return Operand{std::move(name), dims, Storage::compute, numerator / divisor,
-                 denominator / divisor};
+  return Operand{std::move(name), dims, storage, numerator / divisor, denominator / divisor};
 }
+
+/// The operators of an MLP, or of all the experts side by side.
+struct MlpRoles {
+  OpRole up, activation, down;
+};
+constexpr MlpRoles kMlp{OpRole::mlp_up, OpRole::activation, OpRole::mlp_down};
+constexpr MlpRoles kExperts{OpRole::expert_up, OpRole::expert_activation, OpRole::expert_down};
 
 class Builder {
  public:
@@ -42,26 +63,36 @@ class Builder {
       : c_(config),
         keys_(config.sliding_window > 0 ? std::min(config.sequence, config.sliding_window)
                                         : config.sequence),
-        qkv_heads_(config.heads + 2 * config.kv_heads) {}
+        qkv_heads_(config.heads + 2 * config.kv_heads),
+        capacity_(config.experts.capacity(config.sequence)),
+        routes_(config.sequence * config.experts.top_k) {}
 
   Block embedding() const;
   Block layer() const;
+  Block moe_layer() const;
   Block head() const;
 
  private:
   Operator start(OpKind kind, OpRole role, Passes passes) const;
   Operator features(OpKind kind, OpRole role, std::int64_t width, Passes passes) const;
   Operator gemm(OpRole role, std::int64_t reduced, std::int64_t width, const std::string& input,
-                bool bias) const;
+                bool bias, bool per_expert = false) const;
   Operator norm(OpRole role, const std::string& input) const;
   Operator residual(OpRole role, const std::string& branch, const std::string& trunk,
                     const std::string& result) const;
   void add_attention(Block& block) const;
   void add_mlp(Block& block) const;
+  void add_experts(Block& block) const;
+  void add_projections(Block& block, const MlpRoles& roles, std::int64_t width,
+                       const std::string& input, bool per_expert) const;
   Operator rotary() const;
   Operator scores() const;
   Operator softmax() const;
   Operator context() const;
+  Operator gate() const;
+  Operator dispatch() const;
+  Operator combine() const;
+  Operator shared_sum() const;
 
   Passes dropout() const { return c_.dropout ? kDropoutPasses : Passes{0, 0}; }
   bool turns_heads() const { return c_.position == PositionKind::rotary || c_.qk_norm; }
@@ -73,16 +104,34 @@ class Builder {
   }
   double attention_flop_scale() const;
 
+  /// Gives an operator the rows of every expert in place of the tokens.
+  void route(Operator& op) const {
+    op.extents[Dim::expert] = c_.experts.count;
+    op.extents[Dim::row] = capacity_;
+    op.occupancy = static_cast<double>(routes_) / static_cast<double>(c_.experts.count * capacity_);
+  }
+  /// Something of every token, or of every route of a token, in an operator whose rows are routed.
+  Operand of_tokens(const std::string& name, DimSet dims) const {
+    return share(name, dims, c_.sequence, capacity_);
+  }
+  Operand of_routes(const std::string& name, Storage storage) const {
+    return share(name, kTokens, routes_, capacity_, storage);
+  }
+  /// The columns of the router: one per expert, and one for the gate of the shared experts.
+  std::int64_t router_width() const { return c_.experts.count + (c_.experts.shared_gate ? 1 : 0); }
+
   const DecoderConfig& c_;
   std::int64_t keys_;       // keys that one query sees
   std::int64_t qkv_heads_;  // heads that the fused projection writes
+  std::int64_t capacity_;   // rows of an expert
+  std::int64_t routes_;     // pairs of a token and one of its experts
 };
 
 void add_weight(Operator& op, const std::string& name, DimSet dims, std::int64_t repeat = 1) {
   Operand weight = tensor(name, dims);
   weight.numerator = repeat;
   std::int64_t elements = repeat;
-  for (Dim d : {Dim::col, Dim::red}) {
+  for (Dim d : {Dim::expert, Dim::col, Dim::red}) {
     if (dims.has(d)) elements *= op.extents[d];
   }
   op.parameters += elements;
@@ -113,14 +162,16 @@ Operator Builder::features(OpKind kind, OpRole role, std::int64_t width, Passes 
 }
 
 Operator Builder::gemm(OpRole role, std::int64_t reduced, std::int64_t width,
-                       const std::string& input, bool bias) const {
+                       const std::string& input, bool bias, bool per_expert) const {
+  const GemmDims& dims = per_expert ? kPerExpert : kPlain;
   Operator op = features(OpKind::gemm, role, width, bias ? kBiasPasses : Passes{0, 0});
   op.extents[Dim::red] = reduced;
-  op.inputs = {tensor(input, kReduced)};
+  if (per_expert) route(op);
+  op.inputs = {tensor(input, dims.input)};
   op.saved = op.inputs;  // for the weight gradient
-  add_weight(op, op.name + ".weight", kWeight);
-  if (bias) add_weight(op, op.name + ".bias", kColumn);
-  op.outputs = {tensor(op.name + ".out", kFeatures)};
+  add_weight(op, op.name + ".weight", dims.weight);
+  if (bias) add_weight(op, op.name + ".bias", dims.bias);
+  op.outputs = {tensor(op.name + ".out", dims.output)};
   return op;
 }
 
@@ -138,6 +189,7 @@ Operator Builder::residual(OpRole role, const std::string& branch, const std::st
                            const std::string& result) const {
   Operator op = features(OpKind::elementwise, role, c_.hidden, kAddPasses + dropout());
   op.inputs = {tensor(branch, kFeatures), tensor(trunk, kFeatures)};
+  op.summands = c_.dropout ? 1 : 2;
   op.outputs = {tensor(result, kFeatures)};
   if (c_.dropout) add_mask(op, op.name + ".mask", kFeatures);
   return op;
@@ -223,24 +275,95 @@ void Builder::add_attention(Block& block) const {
   block.operators.push_back(residual(OpRole::attention_residual, "projection.out", "x", "x2"));
 }
 
-void Builder::add_mlp(Block& block) const {
-  block.operators.push_back(norm(OpRole::mlp_norm, "x2"));
+void Builder::add_projections(Block& block, const MlpRoles& roles, std::int64_t width,
+                              const std::string& input, bool per_expert) const {
+  const DimSet dims = per_expert ? kRoutedFeatures : kFeatures;
   const std::int64_t copies = c_.gated_mlp ? 2 : 1;
-  block.operators.push_back(
-      gemm(OpRole::mlp_up, c_.hidden, copies * c_.ffn, "mlp_norm.out", c_.mlp_bias));
+  Operator up = gemm(roles.up, c_.hidden, copies * width, input, c_.mlp_bias, per_expert);
 
-  Operator activation = features(OpKind::elementwise, OpRole::activation, c_.ffn,
+  Operator activation = features(OpKind::elementwise, roles.activation, width,
                                  activation_passes(c_.activation, c_.gated_mlp));
-  activation.inputs = {share("mlp_up.out", kFeatures, copies, 1)};
-  activation.outputs = {tensor("activation.out", kFeatures)};
+  if (per_expert) route(activation);
+  activation.inputs = {share(up.outputs.front().tensor, dims, copies, 1)};
+  activation.outputs = {tensor(activation.name + ".out", dims)};
   // The sign of its result is all that the gradient of an ungated ReLU needs.
   const bool from_result = c_.activation == ActivationKind::relu && !c_.gated_mlp;
   activation.saved = from_result ? activation.outputs : activation.inputs;
-  block.operators.push_back(std::move(activation));
 
-  block.operators.push_back(
-      gemm(OpRole::mlp_down, c_.ffn, c_.hidden, "activation.out", c_.mlp_bias));
+  Operator down = gemm(roles.down, width, c_.hidden, activation.outputs.front().tensor, c_.mlp_bias,
+                       per_expert);
+  block.operators.push_back(std::move(up));
+  block.operators.push_back(std::move(activation));
+  block.operators.push_back(std::move(down));
+}
+
+void Builder::add_mlp(Block& block) const {
+  block.operators.push_back(norm(OpRole::mlp_norm, "x2"));
+  add_projections(block, kMlp, c_.ffn, "mlp_norm.out", false);
   block.operators.push_back(residual(OpRole::mlp_residual, "mlp_down.out", "x2", "y"));
+}
+
+Operator Builder::gate() const {
+  const std::int64_t width = router_width(), top_k = c_.experts.top_k;
+  Operator op =
+      features(OpKind::softmax, OpRole::gate, width, gate_passes(static_cast<int>(top_k)));
+  op.inputs = {tensor("router.out", kFeatures)};
+  op.outputs = {share("gates", kFeatures, top_k, width),
+                share("routes", kFeatures, top_k, width, Storage::index),
+                tensor("gate.p", kFeatures, Storage::fp32)};
+  if (c_.experts.shared_gate) op.outputs.push_back(share("shared_gate", kFeatures, 1, width));
+  op.saved = {tensor("gate.p", kFeatures, Storage::fp32)};
+  return op;
+}
+
+Operator Builder::dispatch() const {
+  Operator op = features(OpKind::permutation, OpRole::dispatch, c_.hidden, kDispatchPasses);
+  route(op);
+  op.inputs = {of_tokens("mlp_norm.out", kFeatures), of_routes("routes", Storage::index)};
+  op.outputs = {tensor("xd", kRoutedFeatures)};
+  op.saved = {of_routes("routes", Storage::index)};
+  return op;
+}
+
+Operator Builder::combine() const {
+  Operator op = features(OpKind::permutation, OpRole::combine, c_.hidden, kCombinePasses);
+  route(op);
+  op.inputs = {tensor("expert_down.out", kRoutedFeatures), of_routes("gates", Storage::compute),
+               of_routes("routes", Storage::index)};
+  op.outputs = {of_tokens("combine.out", kFeatures)};
+  op.saved = op.inputs;
+  return op;
+}
+
+Operator Builder::shared_sum() const {
+  const bool gated = c_.experts.shared_gate;
+  Operator op = features(OpKind::elementwise, OpRole::shared_sum, c_.hidden,
+                         gated ? kAddPasses + kSharedGatePasses : kAddPasses);
+  op.inputs = {tensor("mlp_down.out", kFeatures)};
+  if (gated) op.inputs.push_back(tensor("shared_gate", kTokens));
+  if (gated) op.saved = op.inputs;
+  op.inputs.push_back(tensor("combine.out", kFeatures));
+  op.summands = gated ? 1 : 2;
+  op.outputs = {tensor("moe.out", kFeatures)};
+  return op;
+}
+
+void Builder::add_experts(Block& block) const {
+  const ExpertConfig& e = c_.experts;
+  block.operators.push_back(norm(OpRole::mlp_norm, "x2"));
+  block.operators.push_back(gemm(OpRole::router, c_.hidden, router_width(), "mlp_norm.out", false));
+  block.operators.push_back(gate());
+  block.operators.push_back(dispatch());
+  add_projections(block, kExperts, e.ffn, "xd", true);
+  block.operators.push_back(combine());
+  if (e.shared_ffn > 0) {
+    // After the router and the dispatch, which read the same tensor: of its gradients the shared
+    // experts' may be a partial sum, and backward meets that one first.
+    add_projections(block, kMlp, e.shared_ffn, "mlp_norm.out", false);
+    block.operators.push_back(shared_sum());
+  }
+  block.operators.push_back(
+      residual(OpRole::mlp_residual, e.shared_ffn > 0 ? "moe.out" : "combine.out", "x2", "y"));
 }
 
 Block Builder::embedding() const {
@@ -265,6 +388,13 @@ Block Builder::layer() const {
   return block;
 }
 
+Block Builder::moe_layer() const {
+  Block block{"moe_layer", {}};
+  add_attention(block);
+  add_experts(block);
+  return block;
+}
+
 Block Builder::head() const {
   Operator head = gemm(OpRole::head, c_.hidden, c_.vocab, "final_norm.out", false);
   head.outputs = {tensor("logits", kFeatures)};
@@ -282,7 +412,36 @@ Block Builder::head() const {
   return Block{"head", {norm(OpRole::final_norm, "x"), std::move(head), std::move(loss)}};
 }
 
+std::vector<std::string> routing_notes(const DecoderConfig& c) {
+  const ExpertConfig& e = c.experts;
+  std::vector<std::string> notes = {fmt::format(
+      "assumed: balanced routing, every expert gets {}/{} of a sample's tokens", e.top_k, e.count)};
+  const std::int64_t routes = c.sequence * e.top_k, rows = e.capacity(c.sequence) * e.count;
+  if (rows > routes) {
+    notes.push_back(fmt::format(
+        "{} tokens of a sample to {} of {} experts each fill {} of {} rows: {} rows per expert{}; "
+        "hardware FLOPs count the padding, model FLOPs do not",
+        c.sequence, e.top_k, e.count, routes, rows, rows / e.count,
+        e.capacity_factor > 1 ? fmt::format(" at capacity factor {}", e.capacity_factor) : ""));
+  }
+  return notes;
+}
+
 }  // namespace
+
+bool ExpertConfig::in_layer(std::int64_t layer) const {
+  return count > 0 && !std::binary_search(dense_layers.begin(), dense_layers.end(), layer);
+}
+
+std::int64_t ExpertConfig::capacity(std::int64_t tokens) const {
+  if (count == 0) return 0;
+  const std::int64_t share = (tokens * top_k + count - 1) / count;
+  if (capacity_factor == 1) return share;
+  // The factor is a decimal; its last binary digit must not add a row.
+  const double rows = static_cast<double>(tokens * top_k) * capacity_factor /
+                      static_cast<double>(count) * (1 - 1e-12);
+  return std::max(share, static_cast<std::int64_t>(std::ceil(rows)));
+}
 
 Graph build_graph(const DecoderConfig& config) {
   check_shape(config);
@@ -292,14 +451,20 @@ Graph build_graph(const DecoderConfig& config) {
   graph.sequence = config.sequence;
   graph.hidden = config.hidden;
 
-  const auto append = [&graph](Block block, std::int64_t times) {
-    graph.chain.insert(graph.chain.end(), static_cast<std::size_t>(times),
-                       static_cast<std::uint32_t>(graph.blocks.size()));
+  const auto store = [&graph](Block block) {
     graph.blocks.push_back(std::move(block));
+    return static_cast<std::uint32_t>(graph.blocks.size() - 1);
   };
-  if (config.vocab > 0) append(builder.embedding(), 1);
-  append(builder.layer(), config.layers);
-  if (config.vocab > 0) append(builder.head(), 1);
+  if (config.vocab > 0) graph.chain.push_back(store(builder.embedding()));
+  std::optional<std::uint32_t> dense, sparse;
+  for (std::int64_t i = 0; i < config.layers; ++i) {
+    const bool experts = config.experts.in_layer(i);
+    std::optional<std::uint32_t>& stored = experts ? sparse : dense;
+    if (!stored) stored = store(experts ? builder.moe_layer() : builder.layer());
+    graph.chain.push_back(*stored);
+  }
+  if (config.vocab > 0) graph.chain.push_back(store(builder.head()));
+  if (sparse) graph.notes = routing_notes(config);
   return graph;
 }
 

@@ -1,6 +1,7 @@
 // Reads a decoder from our YAML, or hands the document to the Hugging Face reader.
 #include <algorithm>
 #include <filesystem>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -36,6 +37,25 @@ void read_positions(const Section& s, DecoderConfig& c, std::int64_t sequence) {
   // sequence but what the file says.
   const bool has_table = c.position == PositionKind::learned;
   c.max_positions = width_or(s, "max_positions", has_table ? own : std::max(own, c.sequence));
+}
+
+ExpertConfig read_experts(const Section& s, const DecoderConfig& c) {
+  ExpertConfig e;
+  e.count = s.integer("count", 1, kMostExperts);
+  e.top_k = s.integer("top_k", 1, e.count);
+  e.ffn = width_or(s, "ffn", c.ffn);
+  e.shared_ffn = s.integer("shared_ffn", 0, kWidest, 0);
+  e.shared_gate = s.flag("shared_gate", e.shared_gate);
+  e.capacity_factor = s.number("capacity_factor", 1, kMostExperts, 1);
+  const std::vector<std::int64_t> listed = s.integers("dense_layers");
+  for (const std::int64_t layer : listed) {
+    if (layer >= 0 && layer < c.layers) continue;
+    s.fail("dense_layers",
+           fmt::format("there is no layer {}; allowed: 0 to {}", layer, c.layers - 1));
+  }
+  e.dense_layers = dense_layers(c.layers, s.integer("first_dense", 0, c.layers, 0),
+                                s.integer("every", 1, c.layers, 1), listed);
+  return e;
 }
 
 DecoderConfig read_yaml(const Section& root, std::int64_t sequence) {
@@ -74,6 +94,7 @@ DecoderConfig read_yaml(const Section& root, std::int64_t sequence) {
       "attention_flops",
       {{"full", AttentionFlops::full}, {"causal_half", AttentionFlops::causal_half}}, "full");
   read_positions(s, c, sequence);
+  if (s.has("experts")) c.experts = read_experts(s.section("experts"), c);
   root.finish();
   return c;
 }

@@ -1,5 +1,6 @@
 #include "decoder_shape.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <utility>
 
@@ -24,9 +25,56 @@ double product(std::initializer_list<std::int64_t> factors) {
 double estimate_parameters(const DecoderConfig& c) {
   const double qkv = product({c.hidden, c.heads + 2 * c.kv_heads, c.head_dim});
   const double projection = product({c.hidden, c.heads, c.head_dim});
-  const double mlp = product({c.hidden, c.ffn, c.gated_mlp ? 3 : 2});
+  const std::int64_t matrices = c.gated_mlp ? 3 : 2;
+  const double mlp = product({c.hidden, c.ffn, matrices});
+  const double experts = product({c.hidden, c.experts.ffn, matrices, c.experts.count}) +
+                         product({c.hidden, c.experts.shared_ffn, matrices}) +
+                         product({c.hidden, c.experts.count + 1});
   const double tables = product({c.hidden, 2 * c.vocab + c.max_positions});
-  return static_cast<double>(c.layers) * (qkv + projection + mlp) + tables;
+  return static_cast<double>(c.layers) *
+             (qkv + projection + (c.experts.count > 0 ? std::max(mlp, experts) : mlp)) +
+         tables;
+}
+
+std::optional<std::string> expert_fault(const DecoderConfig& c) {
+  const ExpertConfig& e = c.experts;
+  if (e.count < 0 || e.count > kMostExperts) {
+    return fmt::format("must be 0 (no mixture) to {}, found {}", kMostExperts, e.count);
+  }
+  if (e.count == 0) return std::nullopt;
+  if (e.top_k < 1 || e.top_k > e.count) {
+    return fmt::format("a token goes to {} of {} experts; allowed: 1 to {}", e.top_k, e.count,
+                       e.count);
+  }
+  if (e.ffn < 1 || e.ffn > kWidest) {
+    return fmt::format("the width of an expert must lie in 1 to {}, found {}", kWidest, e.ffn);
+  }
+  if (e.shared_ffn < 0 || e.shared_ffn > kWidest) {
+    return fmt::format("the width of the shared experts must lie in 0 (none) to {}, found {}",
+                       kWidest, e.shared_ffn);
+  }
+  if (e.shared_gate && e.shared_ffn == 0) {
+    return "a gate for shared experts, but the model has none";
+  }
+  // With count/top_k every expert has room for all tokens.
+  const double most = static_cast<double>(e.count) / static_cast<double>(e.top_k);
+  if (!(e.capacity_factor >= 1 && e.capacity_factor <= most)) {
+    return fmt::format(
+        "the capacity factor must lie in 1 to {} (room for every token in every "
+        "expert), found {}",
+        most, e.capacity_factor);
+  }
+  for (std::size_t i = 0; i < e.dense_layers.size(); ++i) {
+    const std::int64_t layer = e.dense_layers[i];
+    if (layer < 0 || layer >= c.layers) {
+      return fmt::format("layer {} is to be dense; allowed: 0 to {}", layer, c.layers - 1);
+    }
+    if (i > 0 && e.dense_layers[i - 1] >= layer) {
+      return fmt::format("the dense layers must ascend, {} follows {}", layer,
+                         e.dense_layers[i - 1]);
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -53,6 +101,8 @@ std::string to_string(ShapeField field) {
       return "max_positions";
     case ShapeField::sliding_window:
       return "sliding_window";
+    case ShapeField::experts:
+      return "experts";
   }
   throw InternalError("to_string: not a ShapeField");
 }
@@ -80,6 +130,7 @@ std::optional<ShapeFault> find_fault(const DecoderConfig& c) {
         ShapeField::sliding_window,
         fmt::format("must lie in 0 (all keys) to {}, found {}", kWidest, c.sliding_window)};
   }
+  if (const auto fault = expert_fault(c)) return ShapeFault{ShapeField::experts, *fault};
   if (c.heads % c.kv_heads != 0) {
     return ShapeFault{ShapeField::kv_heads,
                       fmt::format("{} key-value heads do not divide {} heads: each must serve the "
@@ -109,6 +160,17 @@ std::optional<ShapeFault> find_fault(const DecoderConfig& c) {
                                   c.sequence)};
   }
   return std::nullopt;
+}
+
+std::vector<std::int64_t> dense_layers(std::int64_t layers, std::int64_t first_dense,
+                                       std::int64_t every,
+                                       const std::vector<std::int64_t>& listed) {
+  std::vector<std::int64_t> dense;
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const bool named = std::find(listed.begin(), listed.end(), i) != listed.end();
+    if (i < first_dense || named || (i + 1) % every != 0) dense.push_back(i);
+  }
+  return dense;
 }
 
 void check_shape(const DecoderConfig& config) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <tilewright/workload/decoder.h>
 
@@ -21,6 +22,7 @@ enum class ShapeField {
   sequence,
   max_positions,
   sliding_window,
+  experts,
 };
 
 /// The field's name in DecoderConfig, which is also its key in our YAML.
@@ -29,6 +31,7 @@ std::string to_string(ShapeField field);
 /// Bounds that keep every product of the builder inside 64 bits.
 constexpr std::int64_t kMostLayers = 10'000;
 constexpr std::int64_t kWidest = std::int64_t{1} << 32;
+constexpr std::int64_t kMostExperts = std::int64_t{1} << 20;
 
 struct ShapeFault {
   ShapeField field;
@@ -37,5 +40,10 @@ struct ShapeFault {
 
 /// The first thing wrong with the shape, if any.
 std::optional<ShapeFault> find_fault(const DecoderConfig& config);
+
+/// Layers without experts, ascending: the first `first_dense`, those that are `listed`, and of the
+/// layers counted from 1 all but every `every`-th.
+std::vector<std::int64_t> dense_layers(std::int64_t layers, std::int64_t first_dense,
+                                       std::int64_t every, const std::vector<std::int64_t>& listed);
 
 }  // namespace tilewright

@@ -9,7 +9,7 @@ namespace tilewright {
 
 namespace {
 
-constexpr Dim kAllDims[kDims] = {Dim::batch, Dim::head, Dim::row, Dim::col, Dim::red};
+constexpr Dim kAllDims[kDims] = {Dim::batch, Dim::head, Dim::row, Dim::col, Dim::red, Dim::expert};
 
 }  // namespace
 
@@ -65,6 +65,22 @@ std::string to_string(OpRole role) {
       return "head";
     case OpRole::loss:
       return "loss";
+    case OpRole::router:
+      return "router";
+    case OpRole::gate:
+      return "gate";
+    case OpRole::dispatch:
+      return "dispatch";
+    case OpRole::expert_up:
+      return "expert_up";
+    case OpRole::expert_activation:
+      return "expert_activation";
+    case OpRole::expert_down:
+      return "expert_down";
+    case OpRole::combine:
+      return "combine";
+    case OpRole::shared_sum:
+      return "shared_sum";
   }
   throw InternalError("to_string: not an OpRole");
 }
@@ -96,7 +112,7 @@ Flop Operator::forward_flop() const {
   if (!on_matrix_engine()) return Flop(0);
   double macs = 1;
   for (Dim d : kAllDims) macs *= static_cast<double>(extents[d]);
-  return Flop(2 * macs * flop_scale);
+  return Flop(2 * macs * flop_scale * occupancy);
 }
 
 Flop Operator::input_gradient_flop() const {
@@ -157,7 +173,7 @@ const Operator& Block::find(OpRole role) const {
 
 std::int64_t Graph::layers() const {
   return std::count_if(chain.begin(), chain.end(),
-                       [this](std::uint32_t i) { return blocks[i].name == "layer"; });
+                       [this](std::uint32_t i) { return blocks[i].is_layer(); });
 }
 
 std::int64_t Graph::parameters() const {

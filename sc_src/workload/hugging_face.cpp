@@ -78,6 +78,8 @@ std::string llama_key(ShapeField field) {
       return "max_position_embeddings";
     case ShapeField::sliding_window:
       return "sliding_window";
+    case ShapeField::experts:
+      return "num_experts_per_tok";
   }
   return "";
 }
@@ -162,6 +164,62 @@ DecoderConfig read_qwen3(const Section& s) {
   return c;
 }
 
+// ---- the same with experts
+// ------------------------------------------------------------------------
+
+/// `count`, `top_k` and `ffn` are the family's own defaults. `capacity_factor` is no published key.
+ExpertConfig read_experts(const Section& s, std::int64_t layers, std::int64_t count,
+                          std::int64_t top_k, std::int64_t ffn) {
+  ExpertConfig e;
+  // Either name, whatever the family.
+  const char* key = given(s, "num_local_experts") ? "num_local_experts" : "num_experts";
+  e.count = given(s, key) ? s.integer(key, 0, kMostExperts) : count;
+  e.top_k = width_or(s, "num_experts_per_tok", top_k);
+  e.ffn = ffn;
+  if (given(s, "capacity_factor")) e.capacity_factor = s.number("capacity_factor", 1, kMostExperts);
+  const std::int64_t step = width_or(s, "decoder_sparse_step", 1);
+  e.dense_layers = dense_layers(
+      layers, 0, step,
+      given(s, "mlp_only_layers") ? s.integers("mlp_only_layers") : std::vector<std::int64_t>{});
+  return e;
+}
+
+DecoderConfig read_mixtral(const Section& s) {
+  DecoderConfig c = llama_shape(s, 131072);
+  set_head_dim(s, c);
+  c.sliding_window = width_or(s, "sliding_window", 0);
+  c.experts = read_experts(s, c.layers, 8, 2, c.ffn);
+  return c;
+}
+
+DecoderConfig read_qwen2_moe(const Section& s) {
+  DecoderConfig c = llama_shape(s, 32768);
+  set_head_dim(s, c);
+  c.qkv_bias = flag_or(s, "qkv_bias", true);
+  if (flag_or(s, "use_sliding_window", false)) {
+    s.fail("use_sliding_window",
+           "this architecture gives every other layer a window: a model whose layers differ in "
+           "attention is not supported; false is");
+  }
+  c.experts = read_experts(s, c.layers, 60, 4, width_or(s, "moe_intermediate_size", 1408));
+  c.experts.shared_ffn = width_or(s, "shared_expert_intermediate_size", 5632);
+  c.experts.shared_gate = true;
+  return c;
+}
+
+DecoderConfig read_qwen3_moe(const Section& s) {
+  DecoderConfig c = llama_shape(s, 32768);
+  set_head_dim(s, c);
+  c.qkv_bias = c.projection_bias = flag_or(s, "attention_bias", false);
+  c.qk_norm = true;
+  // One window for all layers, unlike the dense family.
+  if (flag_or(s, "use_sliding_window", false)) {
+    c.sliding_window = s.is_null("sliding_window") ? 0 : width_or(s, "sliding_window", 4096);
+  }
+  c.experts = read_experts(s, c.layers, 128, 8, width_or(s, "moe_intermediate_size", 768));
+  return c;
+}
+
 // ---- GPT-2: layer norm, learned positions, biases
 // -------------------------------------------------
 
@@ -183,6 +241,7 @@ std::string gpt2_key(ShapeField field) {
     case ShapeField::max_positions:
       return "n_positions";
     case ShapeField::sliding_window:
+    case ShapeField::experts:
       return "";
   }
   return "";
@@ -225,6 +284,9 @@ constexpr Architecture kArchitectures[] = {
     {"MistralForCausalLM", "mistral", read_mistral, llama_key},
     {"Qwen2ForCausalLM", "qwen2", read_qwen2, llama_key},
     {"Qwen3ForCausalLM", "qwen3", read_qwen3, llama_key},
+    {"MixtralForCausalLM", "mixtral", read_mixtral, llama_key},
+    {"Qwen2MoeForCausalLM", "qwen2_moe", read_qwen2_moe, llama_key},
+    {"Qwen3MoeForCausalLM", "qwen3_moe", read_qwen3_moe, llama_key},
     {"GPT2LMHeadModel", "gpt2", read_gpt2, gpt2_key},
 };
 

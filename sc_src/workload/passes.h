@@ -37,6 +37,20 @@ constexpr Passes kRotaryPasses{2, 2};
 /// scale.
 constexpr Passes kLossPasses{4, 2};
 
+/// Forward: copy the row to each of its experts; backward: sum what comes back from them.
+constexpr Passes kDispatchPasses{1, 1};
+/// Forward: multiply-add of every expert's result by its gate. Backward: the gate times the
+/// result's gradient, and their row sums of products for the gates.
+constexpr Passes kCombinePasses{1, 2};
+/// What a gate adds to a sum: nothing forward (multiply-add); backward as in kCombinePasses.
+constexpr Passes kSharedGatePasses{0, 2};
+
+constexpr Passes gate_passes(int top_k) {
+  // Softmax over the experts, and a maximum for each one chosen. The gradient of the chosen is
+  // spread over all before the softmax's own.
+  return kSoftmaxPasses + Passes{top_k, 1};
+}
+
 constexpr Passes norm_passes(NormKind kind) {
   // Layer norm forward: sum, subtract the mean, sum of squares, multiply by 1/σ, gain and bias.
   // Backward: recompute the normalised input, multiply by the gain, two row sums, the gradients of

@@ -1,3 +1,6 @@
+#include <set>
+#include <stdexcept>
+
 #include <gtest/gtest.h>
 
 #include <tilewright/plan/kernels.h>
@@ -29,6 +32,18 @@ DecoderConfig llama() {
   c.gated_mlp = true;
   c.position = PositionKind::rotary;
   c.tied_embeddings = c.qkv_bias = c.projection_bias = c.mlp_bias = c.dropout = false;
+  return c;
+}
+
+/// 2 of 8 experts for each of 256 tokens, and shared experts behind a gate.
+DecoderConfig moe() {
+  DecoderConfig c = llama();
+  c.name = "moe";
+  c.experts.count = 8;
+  c.experts.top_k = 2;
+  c.experts.ffn = 768;
+  c.experts.shared_ffn = 1024;
+  c.experts.shared_gate = true;
   return c;
 }
 
@@ -135,19 +150,124 @@ TEST(Kernels, SequenceParallelStashIsTheKorthikantiFormula) {
 }
 
 TEST(Kernels, EveryTensorThatLeavesAKernelIsMadeOnceAndReadLater) {
-  const Graph g = build_graph(gpt());
-  for (const Block& block : g.blocks) {
-    const BlockKernels k = make_kernels(block, options(2, 2, false));
-    for (const auto* list : {&k.forward, &k.backward}) {
-      std::vector<std::string> made;
-      for (const Kernel& kernel : *list) {
-        if (kernel.collective && kernel.reads[0].tensor == kernel.writes[0].tensor) continue;
-        for (const Access& w : kernel.writes) {
-          EXPECT_EQ(std::count(made.begin(), made.end(), w.tensor), 0) << kernel.name;
-          made.push_back(w.tensor);
-          EXPECT_GT(w.bytes, 0) << kernel.name << " " << w.tensor;
+  for (const DecoderConfig& c : {gpt(), moe()}) {
+    for (const Block& block : build_graph(c).blocks) {
+      for (const bool sequence_parallel : {false, true}) {
+        const BlockKernels k = make_kernels(block, options(2, 2, false, sequence_parallel));
+        for (const auto* list : {&k.forward, &k.backward}) {
+          std::vector<std::string> made;
+          for (const Kernel& kernel : *list) {
+            if (kernel.collective && kernel.reads[0].tensor == kernel.writes[0].tensor) continue;
+            for (const Access& w : kernel.writes) {
+              EXPECT_EQ(std::count(made.begin(), made.end(), w.tensor), 0)
+                  << kernel.name << " " << w.tensor;
+              made.push_back(w.tensor);
+              EXPECT_GT(w.bytes, 0) << kernel.name << " " << w.tensor;
+            }
+          }
         }
       }
+    }
+  }
+}
+
+const Kernel& named(const std::vector<Kernel>& kernels, const std::string& prefix) {
+  for (const Kernel& k : kernels) {
+    if (k.name.compare(0, prefix.size(), prefix) == 0) return k;
+  }
+  throw std::runtime_error("no kernel " + prefix);
+}
+
+TEST(Kernels, ExpertsAreTheBatchOfOneGemmWithWeightsOfTheirOwn) {
+  const Graph g = build_graph(moe());
+  const std::int64_t samples = 3, rows = 256 * 2 / 8, t = 2;
+  const BlockKernels k = make_kernels(layer(g), options(t, samples, false));
+  const Kernel& up = named(k.forward, "expert_up");
+  EXPECT_EQ(up.gemm.batch, 8);
+  EXPECT_EQ(up.gemm.m, samples * rows);
+  EXPECT_EQ(up.gemm.n, 2 * 768 / t);
+  EXPECT_EQ(up.gemm.k, 512);
+  EXPECT_EQ(up.a.bytes, 2 * samples * 256 * 2 * 512);  // 2 routes of each token
+  EXPECT_EQ(up.b.bytes, 2 * 8 * 512 * (2 * 768 / t));  // the weights once
+  const Kernel& wgrad = named(k.backward, "expert_up.wgrad");
+  EXPECT_EQ(wgrad.gemm.batch, 8);
+  EXPECT_EQ(wgrad.gemm.k, samples * rows);
+  EXPECT_EQ(wgrad.writes.front().bytes, up.b.bytes);
+  EXPECT_EQ(named(k.backward, "expert_up.dgrad").gemm.batch, 8);
+  // A permutation waits for all experts: it is no part of their GEMM.
+  EXPECT_EQ(named(k.forward, "expert_down").name, "expert_down");
+  EXPECT_FALSE(named(k.forward, "combine").matrix);
+}
+
+TEST(Kernels, ExpertFlopsDoNotDependOnTheSplitButForTheReplicatedRouter) {
+  const Graph g = build_graph(moe());
+  const double forward = layer(g).forward_flop().value();
+  const double router = layer(g).find(OpRole::router).forward_flop().value();
+  for (const int t : {1, 2}) {
+    for (const bool sequence_parallel : {false, true}) {
+      const BlockKernels k = make_kernels(layer(g), options(t, 5, true, sequence_parallel));
+      const double again = sequence_parallel ? 0 : (t - 1) * router;
+      EXPECT_DOUBLE_EQ(flop(k.forward) * t, 5 * (forward + again));
+      EXPECT_DOUBLE_EQ(flop(k.recompute) * t, 5 * (forward + again));
+      EXPECT_DOUBLE_EQ(flop(k.backward) * t, 2 * 5 * (forward + again));
+    }
+  }
+}
+
+TEST(Kernels, ExpertsUnderTensorParallelismSumEveryRoute) {
+  const Graph g = build_graph(moe());
+  const std::int64_t tokens = 3 * 256 * 512 * 2, routes = 2 * tokens;
+  const auto sizes = [](const std::vector<Kernel>& kernels, CollectiveKind kind) {
+    std::vector<std::int64_t> bytes;
+    for (const Kernel& k : kernels) {
+      if (k.collective && k.collective->kind == kind) bytes.push_back(k.collective->bytes);
+    }
+    return bytes;
+  };
+  using Sizes = std::vector<std::int64_t>;
+  const BlockKernels k = make_kernels(layer(g), options(2, 3, false));
+  // Projection, experts, shared experts; backward: shared experts, experts, QKV.
+  EXPECT_EQ(sizes(k.forward, CollectiveKind::all_reduce), (Sizes{tokens, routes, tokens}));
+  EXPECT_EQ(sizes(k.backward, CollectiveKind::all_reduce), (Sizes{routes, tokens, tokens}));
+  const BlockKernels s = make_kernels(layer(g), options(2, 3, false, true));
+  EXPECT_EQ(all_reduces(s.forward) + all_reduces(s.backward), 0);
+  EXPECT_EQ(sizes(s.forward, CollectiveKind::reduce_scatter), (Sizes{tokens, routes, tokens}));
+  EXPECT_EQ(sizes(s.forward, CollectiveKind::all_gather), (Sizes{tokens, routes, tokens}));
+  EXPECT_EQ(sizes(s.backward, CollectiveKind::reduce_scatter), (Sizes{routes, tokens, tokens}));
+  // Gradients that hold this rank's tokens only: two norms and the router.
+  EXPECT_EQ(s.partial_gradients[0], 2 * (2 * 512 + 9 * 512));
+}
+
+TEST(Kernels, StashOfExperts) {
+  const Graph g = build_graph(moe());
+  const std::int64_t tokens = 3 * 256, h = 512;
+  for (const int t : {1, 2}) {
+    const std::int64_t whole = 2 * (4 * h)                    // x, x2 and both norms' results
+                               + 4 * 9 + 2 * 3 + 4 * 2        // router, gates, routes
+                               + 2 * 2 * (h + h) + 2 * h;     // routes in and out, shared out
+    const std::int64_t cut = 2 * (h + 2 * 128 + 8 * 256 + h)  // q, k, v, p, context
+                             + 2 * (2 * 3 * 768 + 3 * 1024);  // within experts
+    EXPECT_EQ(make_kernels(layer(g), options(t, 3, false)).stash_bytes(),
+              tokens * (whole + cut / t));
+    EXPECT_EQ(make_kernels(layer(g), options(t, 3, false, true)).stash_bytes(),
+              tokens * (whole + cut) / t);
+  }
+}
+
+TEST(Kernels, EveryWeightGetsItsGradient) {
+  for (const bool gate : {false, true}) {
+    DecoderConfig c = moe();
+    c.experts.shared_gate = gate;
+    c.dropout = gate;
+    const Block block = layer(build_graph(c));
+    const BlockKernels k = make_kernels(block, options(2, 2, false));
+    std::set<std::string> written;
+    for (const Kernel& kernel : k.backward) {
+      for (const Access& w : kernel.writes) written.insert(w.tensor);
+    }
+    for (const Operator& op : block.operators) {
+      if (op.kind != OpKind::gemm) continue;
+      EXPECT_EQ(written.count("d." + op.weights.front().tensor), 1u) << op.name;
     }
   }
 }

@@ -184,6 +184,56 @@ TEST(Lower, DataParallelReplicasShareNothingButGradients) {
   }
 }
 
+/// Layers 0 and 2 dense, experts in the others.
+DecoderConfig mixed_model() {
+  DecoderConfig c = model(5);
+  c.experts.count = 4;
+  c.experts.top_k = 2;
+  c.experts.ffn = 512;
+  c.experts.shared_ffn = 256;
+  c.experts.dense_layers = {0, 2};
+  return c;
+}
+
+TEST(Lower, LayersWithAndWithoutExpertsShareAPlan) {
+  const Graph g = build_graph(mixed_model());
+  for (const int p : {1, 2, 5}) {
+    for (const int t : {1, 2}) {
+      for (const bool sequence_parallel : {false, true}) {
+        for (const Recomputation r : {Recomputation::none, Recomputation::full}) {
+          PlanConfig c = plan(p, t, 1);
+          c.sequence_parallel = sequence_parallel;
+          c.recomputation = r;
+          const LoweredPlan l = lower(g, c, machine(4, 4));
+          std::int64_t parameters = 0, layers = 0;
+          for (const StagePlan& s : l.stages) {
+            parameters += s.parameters;
+            layers += s.layers;
+          }
+          EXPECT_EQ(layers, 5);
+          EXPECT_EQ(parameters, g.parameters() + (p > 1 ? 1024 * 512 : 0));
+        }
+      }
+    }
+  }
+  PlanConfig inference = plan(2, 2, 2);
+  inference.mode = Mode::inference;
+  inference.optimizer = OptimizerKind::none;
+  EXPECT_NO_THROW(lower(g, inference, machine(4, 4)));
+}
+
+TEST(Lower, EveryWidthOfAMixtureMustDivide) {
+  DecoderConfig c = mixed_model();
+  c.experts.ffn = 513;
+  try {
+    lower(build_graph(c), plan(1, 2, 1), machine(4, 4));
+    FAIL();
+  } catch (const InputError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("does not divide the 513 expert width of model 'small'"));
+    EXPECT_THAT(e.what(), HasSubstr("allowed: 1"));
+  }
+}
+
 TEST(Lower, EveryValidCombinationOfDegreesLowers) {
   const Graph g = build_graph(model(4));
   for (const int p : {1, 2, 3, 4}) {

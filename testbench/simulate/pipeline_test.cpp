@@ -64,6 +64,31 @@ void four_stages_eight_micro_batches(ScheduleKind schedule, Recomputation recomp
   }
 }
 
+TEST(Pipeline, FourStagesOfExperts) {
+  DecoderConfig c = trunk(4);
+  c.experts.count = 8;
+  c.experts.top_k = 2;
+  c.experts.ffn = 128;
+  c.experts.shared_ffn = 64;
+  c.experts.shared_gate = true;
+  const Graph g = build_graph(c);
+  const Result r = simulate(free_links(4, 1), g, pipeline(4, 8, ScheduleKind::one_f_one_b));
+  EXPECT_DOUBLE_EQ(r.iteration_time.value(), 11 * 3 * g.blocks[0].forward_flop().value() * 1e-12);
+  EXPECT_DOUBLE_EQ(r.flops_hardware.value(), r.flops_model.value());
+}
+
+TEST(Pipeline, PaddedExpertsAreHardwareFlopsOnly) {
+  DecoderConfig c = trunk(1);
+  c.experts.count = 3;  // 32 tokens: 10.67 rows each, so 11
+  c.experts.top_k = 1;
+  c.experts.ffn = 128;
+  const Graph g = build_graph(c);
+  const Result r = simulate(free_links(1, 1), g, pipeline(1, 1, ScheduleKind::one_f_one_b));
+  // One row more in the two GEMMs of an expert, three times each: forward and two gradients.
+  EXPECT_DOUBLE_EQ(r.flops_hardware.value(), r.flops_model.value() + 3 * 2 * 2.0 * 64 * 128);
+  EXPECT_EQ(r.notes.size(), 2u);
+}
+
 TEST(Pipeline, FourStagesEightMicroBatchesGPipe) {
   four_stages_eight_micro_batches(ScheduleKind::gpipe, Recomputation::none);
 }

@@ -20,6 +20,13 @@ TEST(Parameters, PublishedModels) {
   EXPECT_EQ(parameters(from_file("gpt2/config.json")), 124'439'808);
 }
 
+TEST(Parameters, PublishedMixtures) {
+  EXPECT_EQ(parameters(from_file("mixtral-8x7b/config.json")), 46'702'792'704);
+  EXPECT_EQ(parameters(from_file("mixtral-8x22b/config.json")), 140'620'634'112);
+  EXPECT_EQ(parameters(from_file("qwen1.5-moe-a2.7b/config.json")), 14'315'784'192);
+  EXPECT_EQ(parameters(from_file("qwen3-30b-a3b/config.json")), 30'532'122'624);
+}
+
 TEST(Parameters, TiedQwen3WithHeadsWiderThanHidden) {
   EXPECT_EQ(parameters(from_text(R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3",
       "hidden_size": 1024, "head_dim": 128, "num_hidden_layers": 28, "num_attention_heads": 16,
@@ -88,7 +95,10 @@ TEST(Parameters, MegatronModels) {
 TEST(Parameters, EachOperatorHasWhatItsWeightsHold) {
   DecoderConfig qwen = test::small_llama();
   qwen.qk_norm = qwen.qkv_bias = true;
-  for (const DecoderConfig& c : {test::gpt(2, 64, 4), test::small_llama(), qwen}) {
+  DecoderConfig biased = test::small_moe();
+  biased.mlp_bias = true;
+  for (const DecoderConfig& c :
+       {test::gpt(2, 64, 4), test::small_llama(), qwen, biased, test::small_shared_moe()}) {
     for (const Block& block : build_graph(c).blocks) {
       for (const Operator& op : block.operators) {
         double elements = 0;

@@ -117,6 +117,47 @@ TEST(YamlModel, HeadsOfTheirOwnWidth) {
   EXPECT_EQ(c.head_dim, 128);
 }
 
+TEST(YamlModel, Experts) {
+  const std::string s = yaml("  sequence: 32\n");
+  EXPECT_EQ(from_text(s).experts.count, 0);
+  const ExpertConfig few = from_text(s + "  experts: {count: 4, top_k: 2}\n").experts;
+  EXPECT_EQ(few.count, 4);
+  EXPECT_EQ(few.top_k, 2);
+  EXPECT_EQ(few.ffn, 256);
+  EXPECT_EQ(few.shared_ffn, 0);
+  EXPECT_EQ(few.capacity_factor, 1);
+  EXPECT_TRUE(few.dense_layers.empty());
+
+  const ExpertConfig all =
+      from_text(
+          "model: m\ndecoder:\n  layers: 8\n  hidden: 64\n  heads: 4\n  vocab: 100\n"
+          "  sequence: 32\n  experts: {count: 4, top_k: 2, ffn: 24, shared_ffn: 48, "
+          "shared_gate: true, capacity_factor: 1.5, first_dense: 2, every: 2, "
+          "dense_layers: [5]}\n")
+          .experts;
+  EXPECT_EQ(all.ffn, 24);
+  EXPECT_EQ(all.shared_ffn, 48);
+  EXPECT_TRUE(all.shared_gate);
+  EXPECT_EQ(all.capacity_factor, 1.5);
+  EXPECT_EQ(all.dense_layers, (std::vector<std::int64_t>{0, 1, 2, 4, 5, 6}));
+
+  const auto refused = [&](const std::string& keys) {
+    return refusal(s + "  experts: {count: 4, " + keys + "}\n");
+  };
+  EXPECT_THAT(refused("topk: 2"), HasSubstr("decoder.experts.top_k"));
+  EXPECT_THAT(refused("top_k: 5"), HasSubstr("decoder.experts.top_k"));
+  EXPECT_THAT(refused("top_k: 2, chosen: 1"), HasSubstr("chosen"));
+  EXPECT_THAT(refused("top_k: 2, capacity_factor: 0.5"),
+              HasSubstr("decoder.experts.capacity_factor"));
+  EXPECT_THAT(refused("top_k: 2, capacity_factor: 2.5"),
+              AllOf(HasSubstr("<text>:8: decoder.experts"),
+                    HasSubstr("must lie in 1 to 2 (room for every token in every expert)")));
+  EXPECT_THAT(refused("top_k: 2, shared_gate: true"), HasSubstr("the model has none"));
+  EXPECT_THAT(refused("top_k: 2, dense_layers: [2]"),
+              AllOf(HasSubstr("decoder.experts.dense_layers"), HasSubstr("allowed: 0 to 1")));
+  EXPECT_THAT(refused("top_k: 2, every: 3"), HasSubstr("decoder.experts.every"));
+}
+
 TEST(YamlModel, Overrides) {
   const Overrides overrides({"decoder.layers=5", "model.decoder.hidden=128"});
   const DecoderConfig c =
@@ -234,6 +275,65 @@ TEST(HuggingFace, QwenBiases) {
   EXPECT_TRUE(from_text(of_type("qwen3", R"("attention_bias": true)")).projection_bias);
 }
 
+TEST(HuggingFace, Mixtral) {
+  const DecoderConfig c = from_text(of_type("mixtral"));
+  EXPECT_EQ(c.experts.count, 8);
+  EXPECT_EQ(c.experts.top_k, 2);
+  EXPECT_EQ(c.experts.ffn, 96);
+  EXPECT_EQ(c.experts.shared_ffn, 0);
+  EXPECT_TRUE(c.experts.dense_layers.empty());
+  EXPECT_EQ(c.sliding_window, 0);
+  EXPECT_FALSE(c.mlp_bias || c.tied_embeddings);
+  EXPECT_EQ(from_text(of_type("mixtral", R"("sliding_window": 512)")).sliding_window, 512);
+  EXPECT_THAT(refusal(of_type("mixtral", R"("num_experts_per_tok": 9)")),
+              AllOf(HasSubstr(":3: num_experts_per_tok: "), HasSubstr("9 of 8 experts")));
+}
+
+TEST(HuggingFace, QwenMixtures) {
+  const DecoderConfig two = from_text(of_type("qwen2_moe"));
+  EXPECT_EQ(two.experts.count, 60);
+  EXPECT_EQ(two.experts.top_k, 4);
+  EXPECT_EQ(two.experts.ffn, 1408);
+  EXPECT_EQ(two.experts.shared_ffn, 5632);
+  EXPECT_TRUE(two.experts.shared_gate && two.qkv_bias);
+  EXPECT_FALSE(two.qk_norm || two.projection_bias);
+  EXPECT_THAT(refusal(of_type("qwen2_moe", R"("use_sliding_window": true)")),
+              HasSubstr("use_sliding_window"));
+
+  const DecoderConfig three = from_text(of_type("qwen3_moe"));
+  EXPECT_EQ(three.experts.count, 128);
+  EXPECT_EQ(three.experts.top_k, 8);
+  EXPECT_EQ(three.experts.ffn, 768);
+  EXPECT_EQ(three.experts.shared_ffn, 0);
+  EXPECT_EQ(three.head_dim, 16);
+  EXPECT_TRUE(three.qk_norm);
+  EXPECT_FALSE(three.qkv_bias);
+  EXPECT_EQ(from_text(of_type("qwen3_moe", R"("num_local_experts": 16)")).experts.count, 16);
+  const std::string window = R"("use_sliding_window": true, "sliding_window": )";
+  EXPECT_EQ(from_text(of_type("qwen3_moe", window + "512")).sliding_window, 512);
+  EXPECT_EQ(from_text(of_type("qwen3_moe", window + "null")).sliding_window, 0);
+}
+
+TEST(HuggingFace, LayersWithoutExperts) {
+  const auto dense = [](const std::string& more) {
+    return from_text(R"({"model_type": "qwen3_moe", "hidden_size": 64, "num_hidden_layers": 6,
+        "num_attention_heads": 4, "intermediate_size": 96, "vocab_size": 100, )" +
+                     more + "}")
+        .experts.dense_layers;
+  };
+  using L = std::vector<std::int64_t>;
+  EXPECT_EQ(dense(R"("decoder_sparse_step": 1, "mlp_only_layers": [])"), L{});
+  EXPECT_EQ(dense(R"("decoder_sparse_step": 2)"), (L{0, 2, 4}));
+  EXPECT_EQ(dense(R"("mlp_only_layers": [5, 1])"), (L{1, 5}));
+  EXPECT_EQ(dense(R"("decoder_sparse_step": 3, "mlp_only_layers": [2])"), (L{0, 1, 2, 3, 4}));
+  EXPECT_EQ(from_text(of_type("qwen3_moe", R"("num_experts": 0)")).experts.count, 0);
+}
+
+TEST(HuggingFace, CapacityFactorIsOurOwnKey) {
+  EXPECT_EQ(from_text(of_type("mixtral", R"("capacity_factor": 1.25)")).experts.capacity_factor,
+            1.25);
+}
+
 std::string gpt2(const std::string& more) {
   return R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 100)" +
          (more.empty() ? "" : ", " + more) + "}";
@@ -255,10 +355,11 @@ TEST(HuggingFace, Gpt2) {
 }
 
 TEST(HuggingFace, ArchitectureWinsOverModelType) {
-  EXPECT_THAT(refusal(R"({"architectures": ["MixtralForCausalLM"], "model_type": "llama"})"),
-              AllOf(HasSubstr("<text>:1: architectures: 'MixtralForCausalLM' is not supported"),
+  EXPECT_THAT(refusal(R"({"architectures": ["MambaForCausalLM"], "model_type": "llama"})"),
+              AllOf(HasSubstr("<text>:1: architectures: 'MambaForCausalLM' is not supported"),
                     HasSubstr("LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
-                              "Qwen3ForCausalLM, GPT2LMHeadModel")));
+                              "Qwen3ForCausalLM, MixtralForCausalLM, Qwen2MoeForCausalLM, "
+                              "Qwen3MoeForCausalLM, GPT2LMHeadModel")));
   // A configuration that was never attached to a model has a type but no architecture.
   EXPECT_EQ(from_text(of_type("qwen2", R"("architectures": null)")).name, "Qwen2ForCausalLM");
   EXPECT_EQ(from_text(of_type("qwen2", R"("architectures": [])")).name, "Qwen2ForCausalLM");
@@ -272,9 +373,10 @@ TEST(HuggingFace, ArchitectureAlone) {
 }
 
 TEST(HuggingFace, Refusals) {
-  EXPECT_THAT(refusal(R"({"model_type": "mamba"})"),
-              AllOf(HasSubstr("<text>:1: model_type: 'mamba' is not supported"),
-                    HasSubstr("llama, mistral, qwen2, qwen3, gpt2")));
+  EXPECT_THAT(
+      refusal(R"({"model_type": "mamba"})"),
+      AllOf(HasSubstr("<text>:1: model_type: 'mamba' is not supported"),
+            HasSubstr("llama, mistral, qwen2, qwen3, mixtral, qwen2_moe, qwen3_moe, gpt2")));
   EXPECT_THAT(refusal(R"({"model_type": "llama", "hidden_size": 64})"),
               HasSubstr("num_hidden_layers"));
   EXPECT_THAT(refusal(R"({"model_type": "llama", "num_hidden_layers": 0})"),

@@ -45,6 +45,24 @@ inline DecoderConfig small_llama() {
   return c;
 }
 
+/// The same with experts in every layer: 2 of 4 of width 96 for each of 64 tokens.
+inline DecoderConfig small_moe() {
+  DecoderConfig c = small_llama();
+  c.name = "small-moe";
+  c.experts.count = 4;
+  c.experts.top_k = 2;
+  c.experts.ffn = 96;
+  return c;
+}
+
+/// Shared experts of width 160 beside them, behind a gate.
+inline DecoderConfig small_shared_moe() {
+  DecoderConfig c = small_moe();
+  c.experts.shared_ffn = 160;
+  c.experts.shared_gate = true;
+  return c;
+}
+
 inline DecoderConfig from_text(const std::string& text, std::int64_t sequence = 0) {
   return read_decoder(Document::parse(text, "model"), sequence);
 }

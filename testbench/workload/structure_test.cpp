@@ -77,6 +77,12 @@ std::vector<DecoderConfig> variety() {
       c.position = PositionKind::learned;
     }
     all.push_back(c);
+    c.experts = test::small_shared_moe().experts;
+    c.experts.shared_gate = bits & 1;
+    c.experts.top_k = 3;  // 64 · 3 / 7 is not whole
+    c.experts.count = 7;
+    if (bits & 2) c.experts.capacity_factor = 1.25;
+    all.push_back(c);
   }
   return all;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <tilewright/base/config.h>
 #include <tilewright/workload/graph.h>
@@ -12,6 +13,22 @@ namespace tilewright {
 enum class NormKind { layer_norm, rms_norm };
 enum class ActivationKind { gelu, silu, relu };
 enum class PositionKind { none, learned, rotary };
+
+/// A mixture of experts in place of the MLP: every token goes to `top_k` of `count` experts.
+/// Routing is taken to be balanced, each expert getting an equal share of every sample's tokens.
+struct ExpertConfig {
+  std::int64_t count = 0;  ///< 0: no mixture, all else here is unused
+  std::int64_t top_k = 0;
+  std::int64_t ffn = 0;         ///< width of one expert
+  std::int64_t shared_ffn = 0;  ///< width of the shared experts together; 0: none
+  bool shared_gate = false;     ///< a sigmoid gate, one number per token, scales the shared experts
+  double capacity_factor = 1;   ///< rows of an expert over its share of the tokens, at least 1
+  std::vector<std::int64_t> dense_layers;  ///< layers that keep their MLP, from 0, ascending
+
+  bool in_layer(std::int64_t layer) const;
+  /// Rows of one expert for a sample: its share of the tokens times the factor, rounded up.
+  std::int64_t capacity(std::int64_t tokens) const;
+};
 
 /// The published shape of a decoder. Widths in elements.
 struct DecoderConfig {
@@ -37,6 +54,7 @@ struct DecoderConfig {
   bool dropout = false;  ///< attention and hidden dropout, one mask byte per element kept
   std::int64_t sliding_window = 0;  ///< keys seen by a query; 0: all
   AttentionFlops attention_flops = AttentionFlops::full;
+  ExpertConfig experts;
 };
 
 /// Throws InputError for a shape that is not a decoder: a width of zero, heads that do not divide,
@@ -50,9 +68,9 @@ void check_shape(const DecoderConfig& config);
 /// is not a model. docs/workload.md lists the keys and what an absent one means.
 DecoderConfig read_decoder(const Document& document, std::int64_t sequence = 0);
 
-/// The operator graph: "embedding", `layers` × "layer", "head" (see Graph::chain). Parameter counts
-/// are exact against the published ones. Every layer is the same block, stored once. Throws
-/// InputError where check_shape() does.
+/// The operator graph: "embedding", the layers, "head" (see Graph::chain). Parameter counts are
+/// exact against the published ones. A layer is a "layer" or, with experts, a "moe_layer"; all of a
+/// kind are one block, stored once. Throws InputError where check_shape() does.
 Graph build_graph(const DecoderConfig& config);
 
 }  // namespace tilewright

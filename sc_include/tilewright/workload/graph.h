@@ -1,6 +1,6 @@
 // What is to be computed, with nothing said about where: tensors, operators, blocks, the graph.
 //
-// An operator is an einsum-like loop nest over five dimensions; each operand is a projection of the
+// An operator is an einsum-like loop nest over six dimensions; each operand is a projection of the
 // nest onto some of them. That is all a partition needs: splitting a dimension splits the operands
 // that have it, replicates those that do not, and leaves partial sums where it is reduced.
 #pragma once
@@ -17,19 +17,22 @@ namespace tilewright {
 
 /// The loop dimensions. A GEMM is Y[batch,row,col] = Σ_red X[batch,row,red] · W[col,red];
 /// attention scores add `head`:
-/// S[batch,head,row,col] = Σ_red Q[batch,head,row,red] · K[batch,head,col,red].
+/// S[batch,head,row,col] = Σ_red Q[batch,head,row,red] · K[batch,head,col,red];
+/// the experts of a mixture each have rows and weights of their own:
+/// Y[batch,expert,row,col] = Σ_red X[batch,expert,row,red] · W[expert,col,red].
 enum class Dim : std::uint8_t {
-  batch,  ///< samples; extent 1 in the graph, the micro-batch when lowered
-  head,   ///< attention heads
-  row,    ///< tokens (query tokens in attention)
-  col,    ///< output features, or key tokens in the scores
-  red,    ///< the reduced dimension: input features, head size in the scores
+  batch,   ///< samples; extent 1 in the graph, the micro-batch when lowered
+  head,    ///< attention heads
+  row,     ///< tokens (query tokens in attention; those of one expert)
+  col,     ///< output features, or key tokens in the scores
+  red,     ///< the reduced dimension: input features, head size in the scores
+  expert,  ///< experts of a mixture
 };
-constexpr int kDims = 5;
+constexpr int kDims = 6;
 
 /// Extents by Dim, 1 where the operator does not have the dimension.
 struct Extents {
-  std::array<std::int64_t, kDims> size{1, 1, 1, 1, 1};
+  std::array<std::int64_t, kDims> size{1, 1, 1, 1, 1, 1};
   std::int64_t& operator[](Dim d) { return size[static_cast<int>(d)]; }
   std::int64_t operator[](Dim d) const { return size[static_cast<int>(d)]; }
 };
@@ -85,6 +88,7 @@ enum class OpKind : std::uint8_t {
   norm,          ///< layer norm or RMS norm
   softmax,       ///< with scaling, mask and dropout where the model has them
   elementwise,   ///< activation, rotary embedding, residual add, dropout, bias
+  permutation,   ///< rows move between tokens and experts: dispatch, combine
   embedding,     ///< table look-up: bytes only, no FLOPs
   loss,          ///< cross entropy over the vocabulary
 };
@@ -108,8 +112,16 @@ enum class OpRole : std::uint8_t {
   final_norm,
   head,
   loss,
+  router,
+  gate,
+  dispatch,
+  expert_up,
+  expert_activation,
+  expert_down,
+  combine,
+  shared_sum,
 };
-constexpr int kOpRoles = 17;
+constexpr int kOpRoles = 25;
 std::string to_string(OpRole role);
 
 struct Operator {
@@ -118,6 +130,8 @@ struct Operator {
   OpRole role = OpRole::qkv;
   Extents extents;               ///< per sample (batch = 1)
   std::vector<Operand> inputs;   ///< activations read
+  int summands = 0;              ///< trailing inputs that the result adds as they are: the gradient
+                                 ///< of each is the result's; other inputs have one of their own
   std::vector<Operand> weights;  ///< parameters read (no batch, no row)
   std::vector<Operand> outputs;  ///< activations written; the first is the result
   /// Tensors of this block that the backward pass reads: kept from forward, or recomputed.
@@ -128,9 +142,10 @@ struct Operator {
   int backward_passes = 0;
   std::int64_t parameters = 0;  ///< owned here; 0 for a weight that another operator owns (tied)
   double flop_scale = 1;        ///< share of the loop nest that is counted (causal attention)
+  double occupancy = 1;         ///< share of the rows that are tokens; experts pad to a capacity
 
   bool on_matrix_engine() const { return kind == OpKind::gemm || kind == OpKind::batched_gemm; }
-  /// 2 × MAC of the forward operator for one sample; 0 off the matrix engine.
+  /// 2 × MAC of the forward operator for one sample, padding left out; 0 off the matrix engine.
   Flop forward_flop() const;
   /// Input gradient (both inputs for batched_gemm) and weight gradient, one sample.
   Flop input_gradient_flop() const;
@@ -143,8 +158,9 @@ struct Operator {
 
 /// A run of operators that a pipeline cut never enters: the embedding, one layer, or the head.
 struct Block {
-  std::string name;  ///< "embedding", "layer", "head"
+  std::string name;  ///< "embedding", "layer", "moe_layer", "head"
   std::vector<Operator> operators;
+  bool is_layer() const { return name != "embedding" && name != "head"; }
   std::int64_t parameters() const;
   Flop forward_flop() const;
   /// Input-gradient plus weight-gradient FLOPs.
@@ -163,9 +179,10 @@ struct Graph {
   std::int64_t sequence = 0;         ///< tokens per sample the extents were built for
   std::int64_t hidden = 0;           ///< width of the activation that passes between blocks
   std::vector<Block> blocks;         ///< distinct blocks
-  std::vector<std::uint32_t> chain;  ///< indices into `blocks`: embedding, layer × L, head
+  std::vector<std::uint32_t> chain;  ///< indices into `blocks`: embedding, layers, head
+  std::vector<std::string> notes;    ///< what a report should say of the graph: what it assumes
 
-  std::int64_t layers() const;      ///< blocks in the chain named "layer"
+  std::int64_t layers() const;      ///< blocks in the chain that are layers
   std::int64_t parameters() const;  ///< tied weights once
   Flop forward_flop() const;        ///< one sample, forward
   Flop training_flop() const;       ///< one sample, forward + backward, no recomputation
