@@ -191,6 +191,12 @@ bool Section::is_null(const std::string& key) const {
   return state_->node->find(key)->value->kind == detail::Node::Kind::kNull;
 }
 
+bool Section::is_map(const std::string& key) const {
+  if (!has(key)) return false;
+  const auto value = state_->find(key);
+  return !value || value->node->kind == detail::Node::Kind::kMap;
+}
+
 Section Section::section(const std::string& key) const {
   const auto value = state_->find(key);
   if (value && value->node->kind != detail::Node::Kind::kMap)

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <tilewright/base/error.h>
+#include <tilewright/plan/partition.h>
 #include <tilewright/plan/plan.h>
 
 namespace tilewright {
@@ -28,17 +29,19 @@ const Operator* find(const Graph& graph, OpRole role) {
   return nullptr;
 }
 
-/// A width of the model that tensor parallelism cuts.
+/// A width of the model that tensor parallelism cuts, and in how many parts.
 struct Width {
   std::string name;
   std::int64_t size;
+  int parts;
 };
 
-std::vector<Width> split_widths(const Graph& graph) {
+std::vector<Width> split_widths(const Graph& graph, const Splits& splits) {
   std::vector<Width> widths;
   if (const Operator* scores = find(graph, OpRole::scores)) {
     const std::int64_t heads = scores->extents[Dim::head];
-    widths.push_back({"attention heads", heads});
+    const int parts = splits.degree(splits.of(*scores), Dim::head);
+    widths.push_back({"attention heads", heads, parts});
     // The graph counts each key once, however many query heads share it: the keys' share of the
     // operator's (head, col) points, times the heads, is what there is per query token.
     std::int64_t kv_heads = heads;
@@ -47,14 +50,15 @@ std::vector<Width> split_widths(const Graph& graph) {
       const std::int64_t keys = heads * scores->extents[Dim::col] * in.numerator / in.denominator;
       kv_heads = std::min(kv_heads, keys / scores->extents[Dim::row]);
     }
-    if (kv_heads != heads && kv_heads > 0) widths.push_back({"key/value heads", kv_heads});
+    if (kv_heads != heads && kv_heads > 0) widths.push_back({"key/value heads", kv_heads, parts});
   }
   // Layers with and without experts differ in width, and so do experts and shared experts.
   for (const Block& block : graph.blocks) {
     for (const Operator& op : block.operators) {
       const bool expert = op.role == OpRole::expert_down;
       if (!expert && op.role != OpRole::mlp_down) continue;
-      const Width width{expert ? "expert width" : "feed-forward width", op.extents[Dim::red]};
+      const Width width{expert ? "expert width" : "feed-forward width", op.extents[Dim::red],
+                        splits.degree(splits.of(op), Dim::red)};
       const auto same = [&](const Width& w) {
         return w.name == width.name && w.size == width.size;
       };
@@ -64,13 +68,14 @@ std::vector<Width> split_widths(const Graph& graph) {
   return widths;
 }
 
-void check_tensor(const PlanConfig& plan, const Graph& graph) {
-  const std::vector<Width> widths = split_widths(graph);
+void check_tensor(const PlanConfig& plan, const Graph& graph, const Splits& splits) {
   std::string broken;
   std::int64_t common = 0;
-  for (const Width& w : widths) {
-    common = std::gcd(common, w.size);
-    if (w.size % plan.tensor == 0) continue;
+  for (const Width& w : split_widths(graph, splits)) {
+    if (w.parts > 1) common = std::gcd(common, w.size);
+    if (w.size % w.parts == 0) continue;
+    // Keys and values shared by fewer heads than ranks would need copies: never padded.
+    if (plan.uneven == Uneven::pad && w.name != "key/value heads") continue;
     broken += fmt::format("{}{} {} of model '{}'", broken.empty() ? "" : " nor the ", w.size,
                           w.name, graph.model);
   }
@@ -84,8 +89,113 @@ void check_tensor(const PlanConfig& plan, const Graph& graph) {
   std::sort(allowed.begin(), allowed.end());
   fail(plan, plan.where_tensor, "parallelism.tensor",
        fmt::format("a tensor degree of {} does not divide the {}; every rank must hold equal whole "
-                   "parts; allowed: {}",
-                   plan.tensor, broken, fmt::join(allowed, ", ")));
+                   "parts; allowed: {}{}",
+                   plan.tensor, broken, fmt::join(allowed, ", "),
+                   plan.uneven == Uneven::pad ? "" : " (or 'uneven: pad')"));
+}
+
+const char* name_of(Dim dim) {
+  switch (dim) {
+    case Dim::batch:
+      return "batch";
+    case Dim::head:
+      return "head";
+    case Dim::row:
+      return "row";
+    case Dim::col:
+      return "col";
+    case Dim::red:
+      return "red";
+    case Dim::expert:
+      return "expert";
+  }
+  return "?";
+}
+
+/// True when one of the operator's operands runs over the dimension.
+bool has_dimension(const Operator& op, Dim dim) {
+  for (const auto* list : {&op.inputs, &op.weights, &op.outputs}) {
+    for (const Operand& o : *list) {
+      if (o.dims.has(dim)) return true;
+    }
+  }
+  return false;
+}
+
+/// Cuts that the user wrote must be of dimensions that the operators have.
+void check_cuts(const PlanConfig& plan, const Graph& graph) {
+  for (const OperatorCut& c : plan.cuts) {
+    const Operator* op = find(graph, c.role);
+    if (op == nullptr) {
+      fail(plan, c.where, "partition.operators",
+           fmt::format("model '{}' has no operator '{}'", graph.model, to_string(c.role)));
+    }
+    if (!c.dim || has_dimension(*op, *c.dim)) continue;
+    std::string allowed = "none";
+    for (int d = 0; d < kDims; ++d) {
+      if (has_dimension(*op, static_cast<Dim>(d))) {
+        allowed += std::string(", ") + name_of(static_cast<Dim>(d));
+      }
+    }
+    fail(plan, c.where, "partition.operators",
+         fmt::format("operator '{}' of model '{}' has no dimension '{}'; allowed: {}",
+                     to_string(c.role), graph.model, name_of(*c.dim), allowed));
+  }
+}
+
+/// Every cut divides what it cuts, but for the vocabulary, which is padded.
+void check_extents(const PlanConfig& plan, const Graph& graph, const Splits& splits) {
+  if (plan.uneven == Uneven::pad) return;
+  for (const Block& block : graph.blocks) {
+    for (const Operator& op : block.operators) {
+      const Partition p = splits.of(op);
+      for (int i = 0; i < kDims; ++i) {
+        const Dim dim = static_cast<Dim>(i);
+        const int parts = splits.degree(p, dim);
+        std::int64_t extent = op.extents[dim];
+        if (dim == Dim::batch) extent = plan.group_micro_batch();
+        const bool vocabulary =
+            (op.role == OpRole::embedding && dim == Dim::red) ||
+            ((op.role == OpRole::head || op.role == OpRole::loss) && dim == Dim::col);
+        if (parts == 1 || extent % parts == 0 || vocabulary || !has_dimension(op, dim)) continue;
+        const char* what = dim == Dim::row     ? "tokens of a sample"
+                           : dim == Dim::batch ? "samples of a micro-batch"
+                                               : name_of(dim);
+        fail(plan, plan.context > 1 && dim == Dim::row ? plan.where_context : plan.where_partition,
+             "partition",
+             fmt::format("operator '{}' of model '{}' is cut in {} parts, which do not divide its "
+                         "{} {}; wanted: a divisor, or 'uneven: pad'",
+                         op.name, graph.model, parts, extent, what));
+      }
+    }
+  }
+}
+
+void check_experts(const PlanConfig& plan, const Graph& graph) {
+  if (plan.expert == 1) return;
+  std::int64_t experts = 0;
+  for (const Block& block : graph.blocks) {
+    for (const Operator& op : block.operators) experts = std::max(experts, op.extents[Dim::expert]);
+  }
+  if (experts > 1) return;
+  fail(plan, plan.where_expert, "parallelism.expert",
+       fmt::format("model '{}' has no experts to divide; allowed: 1", graph.model));
+}
+
+/// What ZeRO 2 and 3 exchange for every micro-batch, all replicas exchange together.
+void check_zero(const PlanConfig& plan) {
+  if (plan.zero == 0) return;
+  if (plan.mode == Mode::inference) {
+    fail(plan, plan.where_zero, "parallelism.zero", "inference has no state to cut; allowed: 0");
+  }
+  if (plan.zero < 2) return;
+  const std::size_t first = plan.micro_batches(0).size();
+  const std::size_t last = plan.micro_batches(plan.replicas() - 1).size();
+  if (first == last) return;
+  fail(plan, plan.where_batch, "batch",
+       fmt::format("ZeRO {} needs as many micro-batches in every replica; the global batch of {} "
+                   "makes {} in the first and {} in the last",
+                   plan.zero, plan.global_batch, first, last));
 }
 
 void check_stages(const PlanConfig& plan, const Graph& graph) {
@@ -119,7 +229,7 @@ void check_stages(const PlanConfig& plan, const Graph& graph) {
 }
 
 void check_tiles(const PlanConfig& plan, const MachineConfig& machine) {
-  const std::int64_t ranks = std::int64_t{plan.pipeline} * plan.tensor * plan.data;
+  const std::int64_t ranks = std::int64_t{plan.pipeline} * plan.tensor * plan.context * plan.data;
   const std::int64_t usable = machine.usable_tiles();
   if (ranks <= usable) return;
   std::vector<std::string> choices;  // what one change of a single degree would do
@@ -130,14 +240,16 @@ void check_tiles(const PlanConfig& plan, const MachineConfig& machine) {
   at_most("pipeline", plan.pipeline);
   at_most("tensor", plan.tensor);
   at_most("data", plan.data);
+  if (plan.context > 1) at_most("context", plan.context);
   // Blame the degree that was most likely added last.
   const bool data = plan.data > 1;
-  fail(plan, data ? plan.where_data : plan.where_pipeline,
-       data ? "parallelism.data" : "parallelism.pipeline",
-       fmt::format("pipeline {} × tensor {} × data {} are {} ranks, but machine '{}' has {} usable "
-                   "tiles; allowed: pipeline × tensor × data up to {}{}",
-                   plan.pipeline, plan.tensor, plan.data, ranks, machine.name, usable, usable,
-                   choices.empty() ? "" : fmt::format(" ({})", fmt::join(choices, ", or "))));
+  fail(
+      plan, data ? plan.where_data : plan.where_pipeline,
+      data ? "parallelism.data" : "parallelism.pipeline",
+      fmt::format("{} are {} ranks, but machine '{}' has {} usable tiles; allowed: a product of up "
+                  "to {}{}",
+                  plan.degrees_text(), ranks, machine.name, usable, usable,
+                  choices.empty() ? "" : fmt::format(" ({})", fmt::join(choices, ", or "))));
 }
 
 void check_precision(const PlanConfig& plan, const MachineConfig& machine) {
@@ -157,20 +269,24 @@ void check_batch(const PlanConfig& plan) {
                      "at least {}",
                      plan.global_batch, plan.data, plan.data));
   }
-  if (plan.micro_batch < 1 || plan.micro_batch > plan.replica_batch(0)) {
+  const std::int64_t largest = plan.replica_batch(0) / plan.expert;
+  if (plan.micro_batch < 1 || plan.micro_batch > largest) {
     fail(plan, plan.where_batch, "batch.micro",
          fmt::format("the micro-batch of {} is not within 1 and the replica's batch of {}",
-                     plan.micro_batch, plan.replica_batch(0)));
+                     plan.micro_batch, largest));
   }
 }
 
 }  // namespace
 
 void check_plan(const PlanConfig& plan, const Graph& graph, const MachineConfig& machine) {
-  if (plan.pipeline < 1 || plan.tensor < 1 || plan.data < 1) {
-    fail(plan, "", "parallelism",
-         fmt::format("pipeline {}, tensor {} and data {} must be at least 1", plan.pipeline,
-                     plan.tensor, plan.data));
+  if (plan.pipeline < 1 || plan.tensor < 1 || plan.data < 1 || plan.context < 1 ||
+      plan.expert < 1 || plan.data % plan.expert != 0) {
+    fail(
+        plan, "", "parallelism",
+        fmt::format("pipeline {}, tensor {}, data {}, context {} and expert {} must be at least 1, "
+                    "and expert divide data",
+                    plan.pipeline, plan.tensor, plan.data, plan.context, plan.expert));
   }
   check_batch(plan);
   if (plan.sequence != 0 && plan.sequence != graph.sequence) {
@@ -178,7 +294,12 @@ void check_plan(const PlanConfig& plan, const Graph& graph, const MachineConfig&
          fmt::format("the plan asks for {} tokens, the graph of model '{}' was built for {}",
                      plan.sequence, graph.model, graph.sequence));
   }
-  check_tensor(plan, graph);
+  check_cuts(plan, graph);
+  check_experts(plan, graph);
+  check_zero(plan);
+  const Splits splits = make_splits(plan);
+  check_tensor(plan, graph, splits);
+  check_extents(plan, graph, splits);
   check_stages(plan, graph);
   check_tiles(plan, machine);
   check_precision(plan, machine);

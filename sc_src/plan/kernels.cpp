@@ -60,12 +60,12 @@ class Builder {
   BlockKernels build() {
     BlockKernels r;
     r.input = input_;
-    r.output = output_;
 
     KernelList forward = run_forward(Phase::forward, o_.training && !recompute_);
+    r.output = handed_over_;
     if (!input_.empty()) r.input_bytes = bytes(input_, o_.boundary);
     if (!output_.empty()) r.output_bytes = bytes(output_, o_.boundary);
-    r.temporaries = forward.temporaries({output_});
+    r.temporaries = forward.temporaries({handed_over_});
     r.forward = std::move(forward.kernels);
     if (!o_.training) {
       r.temporaries += r.input_bytes;
@@ -112,6 +112,8 @@ class Builder {
     return (whole(tensor) + pieces - 1) / pieces;
   }
 
+  static AxisSet bit(std::size_t axis) { return AxisSet{1} << axis; }
+
   TensorClass class_of(const std::string& name, bool saving) const {
     const bool kept = o_.training && (name == input_ || (saving && saved_.count(name) > 0));
     return kept ? TensorClass::saved : TensorClass::temporary;
@@ -151,12 +153,13 @@ class Builder {
     return {"d." + op.weights.front().tensor, TensorClass::gradient,
             operand_elements(op.weights.front(), local(op)) * o_.state.gradient};
   }
-  /// Bytes of the embedding table's rows one rank touches in a pass: one row per token it owns.
+  /// Bytes of the embedding table's rows one rank touches in a pass: one row per token whose row it
+  /// holds.
   std::int64_t rows_touched(const Operator& op, int element_bytes) const {
     const Extents e = local(op);
     const std::int64_t table = operand_elements(op.weights.front(), e) * element_bytes;
-    const std::int64_t ranks = o_.splits.ranks();
-    const std::int64_t tokens = (e[Dim::batch] * e[Dim::row] + ranks - 1) / ranks;
+    const std::int64_t parts = o_.splits.degree(o_.splits.of(op), Dim::red);
+    const std::int64_t tokens = (e[Dim::batch] * e[Dim::row] + parts - 1) / parts;
     return std::min(table, tokens * e[Dim::col] * element_bytes);
   }
 
@@ -169,45 +172,111 @@ class Builder {
   };
 
   /// Makes `tensor` available in `needed`, inserting collectives, and returns it. A partial sum is
-  /// completed for good; other conversions make a copy. `tensor` names the size.
+  /// completed for good; other conversions make a copy. `sized_as` names the size. What every rank
+  /// holds is cut without moving anything, and first, so that no byte moves to a rank that has it
+  /// or does not need it.
   Access fetch(KernelList& list, Holdings& held, const std::string& tensor, const Layouts& needed,
                Phase phase, const std::string& sized_as) const {
+    complete(list, held, tensor, needed, phase, sized_as);
     Stored at = held.primary.at(tensor);
     const auto copy = held.copies.find({tensor, needed});
     if (copy != held.copies.end()) {
       return {copy->second.name, copy->second.cls, bytes(sized_as, needed)};
     }
+    AxisSet exchanged = 0, gathered = 0;
     for (std::size_t a = 0; a < axes_.size(); ++a) {
-      const Layout from = at.layouts[a], to = needed[a];
-      // Of what every rank holds, each reads the part it needs.
-      if (from == to || from == Layout::replicated) continue;
-      Collective c;
-      c.axis = a;
-      Stored next = at;
-      next.layouts[a] = to;
-      Layouts uncut = at.layouts;
-      uncut[a] = Layout::replicated;
-      c.bytes = bytes(sized_as, uncut);
-      if (from == Layout::partial) {
-        c.kind =
-            to == Layout::replicated ? CollectiveKind::all_reduce : CollectiveKind::reduce_scatter;
-        if (to != Layout::replicated) next.name = at.name + ".sum";
+      if (at.layouts[a] == needed[a]) continue;
+      if (at.layouts[a] == Layout::replicated) {
+        at.layouts[a] = needed[a];
       } else {
-        c.kind = to == Layout::replicated ? CollectiveKind::all_gather : CollectiveKind::all_to_all;
-        next.name = at.name + "." + to_string(to);
-        next.cls = TensorClass::temporary;
-      }
-      list.collective(at.name + "." + name_of(c.kind), phase, c,
-                      {at.name, at.cls, bytes(sized_as, at.layouts)},
-                      {next.name, next.cls, bytes(sized_as, next.layouts)});
-      at = next;
-      if (from == Layout::partial) {
-        held.primary[tensor] = at;
-      } else {
-        held.copies[{tensor, at.layouts}] = at;
+        (needed[a] == Layout::replicated ? gathered : exchanged) |= bit(a);
       }
     }
+    const auto convert = [&](CollectiveKind kind, AxisSet axes) {
+      Stored next = at;
+      Layouts uncut = at.layouts;
+      for (std::size_t a = 0; a < axes_.size(); ++a) {
+        if ((axes & bit(a)) == 0) continue;
+        uncut[a] = Layout::replicated;
+        next.layouts[a] = needed[a];
+        next.name += "." + to_string(needed[a]);
+        if (a > 0) next.name += "@" + axes_[a].name;
+      }
+      next.cls = TensorClass::temporary;
+      move(list, phase, {kind, axes, bytes(sized_as, uncut)}, at, next, sized_as);
+      at = next;
+    };
+    if (exchanged != 0) convert(CollectiveKind::all_to_all, exchanged);
+    for (std::size_t a = 0; a < axes_.size(); ++a) {
+      if ((gathered & bit(a)) != 0) convert(CollectiveKind::all_gather, bit(a));
+    }
+    if ((exchanged | gathered) != 0) held.copies[{tensor, needed}] = at;
     return {at.name, at.cls, bytes(sized_as, needed)};
+  }
+
+  /// Completes a partial sum: everywhere, or scattered where it is needed so.
+  void complete(KernelList& list, Holdings& held, const std::string& tensor, const Layouts& needed,
+                Phase phase, const std::string& sized_as) const {
+    Stored at = held.primary.at(tensor);
+    for (std::size_t a = 0; a < axes_.size(); ++a) {
+      if (at.layouts[a] != Layout::partial || needed[a] == Layout::partial) continue;
+      Stored next = at;
+      next.layouts[a] = needed[a];
+      Layouts uncut = at.layouts;
+      uncut[a] = Layout::replicated;
+      const bool scatters = needed[a] != Layout::replicated;
+      if (scatters) next.name += ".sum";
+      move(list, phase,
+           {scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, bit(a),
+            bytes(sized_as, uncut)},
+           at, next, sized_as);
+      held.primary[tensor] = at = next;
+    }
+  }
+
+  void move(KernelList& list, Phase phase, const Collective& how, const Stored& from,
+            const Stored& to, const std::string& sized_as) const {
+    list.collective(from.name + "." + name_of(how.kind), phase, how,
+                    {from.name, from.cls, bytes(sized_as, from.layouts)},
+                    {to.name, to.cls, bytes(sized_as, to.layouts)});
+  }
+
+  /// A norm or softmax whose normalised dimension is cut: every rank reduces its part to two
+  /// numbers per row, which are summed before the rows are normalised (or their gradients worked
+  /// out). Returns the passes over the elements that are left.
+  int share_statistics(KernelList& list, const Operator& op, const std::vector<Access>& inputs,
+                       int passes, Phase phase) const {
+    if (op.kind != OpKind::norm && op.kind != OpKind::softmax) return passes;
+    const Partition p = o_.splits.of(op);
+    const int reducing = passes / 2;
+    Access statistics{op.name + (phase == Phase::backward ? ".grad" : "") + ".statistics"};
+    const auto e = local(op);
+    statistics.bytes =
+        2 * bytes_of(Storage::fp32, o_.precision) * e[Dim::batch] * e[Dim::head] * e[Dim::row];
+    bool shared = false;
+    for (std::size_t a = 0; a < axes_.size(); ++a) {
+      if (p.cut[a] != Dim::col) continue;
+      if (!shared) {
+        continue_or_open(list, op, inputs.front().tensor, statistics.tensor, phase);
+        for (const Access& in : inputs) list.read(in);
+        list.kernels.back().vector_elements += Operator::vector_elements(e) * reducing;
+        list.produce(statistics);
+        shared = true;
+      }
+      list.collective(statistics.tensor + "." + name_of(CollectiveKind::all_reduce), phase,
+                      {CollectiveKind::all_reduce, bit(a), statistics.bytes}, statistics,
+                      statistics);
+    }
+    return shared ? passes - reducing : passes;
+  }
+
+  static void continue_or_open(KernelList& list, const Operator& op, const std::string& tensor,
+                               const std::string& name, Phase phase) {
+    if (pointwise(op) && list.can_extend(tensor)) {
+      list.kernels.back().name += "+" + name;
+    } else {
+      list.open(name, phase);
+    }
   }
 
   // --- forward ---
@@ -234,6 +303,7 @@ class Builder {
           inputs.push_back(fetch(list, held, in.tensor, needed, phase, in.tensor));
         }
       }
+      int passes = op.forward_passes;
       if (op.on_matrix_engine()) {
         Kernel& k = list.open(op.name, phase);
         k.matrix = true;
@@ -241,19 +311,15 @@ class Builder {
         k.a = inputs[0];
         k.b = op.kind == OpKind::gemm ? weight(op) : inputs[1];
       } else {
-        if (pointwise(op) && list.can_extend(inputs.front().tensor)) {
-          list.kernels.back().name += "+" + op.name;
-        } else {
-          list.open(op.name, phase);
-        }
+        passes = share_statistics(list, op, inputs, passes, phase);
+        continue_or_open(list, op, inputs.front().tensor, op.name, phase);
         for (const Access& in : inputs) list.read(in);
         if (op.kind == OpKind::embedding) {
           list.read(
               {op.weights.front().tensor, TensorClass::weight, rows_touched(op, o_.state.weight)});
         }
       }
-      list.kernels.back().vector_elements +=
-          Operator::vector_elements(local(op)) * op.forward_passes;
+      list.kernels.back().vector_elements += Operator::vector_elements(local(op)) * passes;
       for (const Operand& out : op.outputs) {
         // No dropout in inference; a mask that is drawn again is not kept.
         const bool kept = o_.training && saved_.count(out.tensor) > 0;
@@ -266,10 +332,10 @@ class Builder {
       }
     }
     finish_forward(list, held, phase);
-    std::set<std::string> kept{output_};
+    std::set<std::string> kept{handed_over_};
     if (!o_.training && output_.empty()) kept.insert(logits_);
     if (saving) kept.insert(saved_.begin(), saved_.end());
-    rename_sums(list);
+    rename_sums(list, held);
     list.drop_internal(kept);
     return list;
   }
@@ -286,10 +352,8 @@ class Builder {
   /// where every tensor ended up.
   void finish_forward(KernelList& list, Holdings& held, Phase phase) {
     if (!output_.empty()) {
-      const Access out = fetch(list, held, output_, o_.boundary, phase, output_);
-      if (out.tensor != held.primary.at(output_).name) {
-        throw InternalError("block '" + block_.name + "' cannot hand its output over in place");
-      }
+      handed_over_ = fetch(list, held, output_, o_.boundary, phase, output_).tensor;
+      if (handed_over_ == held.primary.at(output_).name) handed_over_ = output_;
     }
     std::vector<std::string> partial;
     for (const auto& [name, stored] : held.primary) {
@@ -301,28 +365,26 @@ class Builder {
     for (const auto& [name, stored] : held.primary) home_[name] = stored.layouts;
   }
 
-  /// A reduce-scattered tensor keeps the tensor's own name; its partial sum gets another.
-  static void rename_sums(KernelList& list) {
-    std::set<std::string> sums;
-    for (const Kernel& k : list.kernels) {
-      if (k.collective && k.collective->kind == CollectiveKind::reduce_scatter) {
-        sums.insert(k.reads.front().tensor);
+  /// A reduce-scattered tensor keeps the tensor's own name; its partial sums get others.
+  static void rename_sums(KernelList& list, const Holdings& held) {
+    for (const auto& [tensor, stored] : held.primary) {
+      if (stored.name == tensor) continue;
+      const auto rename = [&, &tensor = tensor, &stored = stored](Access& a) {
+        if (a.tensor == stored.name) {
+          a.tensor = tensor;
+        } else if (a.tensor == tensor ||
+                   (a.tensor.size() < stored.name.size() && a.tensor.size() > tensor.size() &&
+                    stored.name.compare(0, a.tensor.size(), a.tensor) == 0)) {
+          a.tensor += ".partial";
+          a.cls = TensorClass::temporary;
+        }
+      };
+      for (Kernel& k : list.kernels) {
+        rename(k.a);
+        rename(k.b);
+        for (Access& r : k.reads) rename(r);
+        for (Access& w : k.writes) rename(w);
       }
-    }
-    const auto rename = [&](Access& a) {
-      if (sums.count(a.tensor) > 0) {
-        a.tensor += ".partial";
-        a.cls = TensorClass::temporary;
-      } else if (a.tensor.size() > 4 && a.tensor.compare(a.tensor.size() - 4, 4, ".sum") == 0 &&
-                 sums.count(a.tensor.substr(0, a.tensor.size() - 4)) > 0) {
-        a.tensor.resize(a.tensor.size() - 4);
-      }
-    };
-    for (Kernel& k : list.kernels) {
-      rename(k.a);
-      rename(k.b);
-      for (Access& r : k.reads) rename(r);
-      for (Access& w : k.writes) rename(w);
     }
   }
 
@@ -349,20 +411,23 @@ class Builder {
   }
 
   /// What is there already of a gradient, in the layouts of a new contribution. Fetched before the
-  /// contributing kernel opens, so that the kernel can add it.
+  /// contributing kernel opens, so that the kernel can add it; a partial sum is added when
+  /// complete.
   std::optional<Access> existing(Backward& b, const std::string& activation,
                                  const Layouts& layouts) const {
-    if (!has_gradient(b, activation)) return {};
-    if (has_partial(layouts)) {
-      throw InternalError("'" + activation + "' has two gradients to sum, one of them partial");
-    }
+    if (!has_gradient(b, activation) || has_partial(layouts)) return {};
     return gradient(b, activation, layouts);
   }
   /// Adds the newest kernel's contribution to the gradient of `activation`.
   void contribute(Backward& b, const std::string& activation, const Layouts& layouts,
                   const std::optional<Access>& before) const {
+    if (!before && has_gradient(b, activation)) {
+      add_partial(b, activation, layouts);
+      return;
+    }
     // A new tensor, so that a kernel never reads what it writes.
-    const std::string name = before ? before->tensor + "'" : "d." + activation;
+    const std::string name =
+        before ? b.gradients.primary.at(activation).name + "'" : "d." + activation;
     if (before) {
       b.list.read(*before);
       b.list.kernels.back().vector_elements +=
@@ -371,6 +436,20 @@ class Builder {
     b.list.produce({name, TensorClass::temporary, bytes(activation, layouts)});
     b.gradients.primary[activation] = {name, TensorClass::temporary, layouts};
     drop_copies(b.gradients, activation);
+  }
+  /// The newest kernel's contribution is a partial sum beside another gradient: it is completed,
+  /// then added.
+  void add_partial(Backward& b, const std::string& activation, const Layouts& layouts) const {
+    const std::string name = "d." + activation + ".part";
+    b.list.produce({name, TensorClass::temporary, bytes(activation, layouts)});
+    Holdings part;
+    part.primary[name] = {name, TensorClass::temporary, layouts};
+    const Layouts sum = without_partial(layouts);
+    const Access own = fetch(b.list, part, name, sum, Phase::backward, activation);
+    const Access other = gradient(b, activation, sum);
+    b.list.open("sum.d." + activation, Phase::backward);
+    b.list.read(own);
+    contribute(b, activation, sum, other);
   }
   static void drop_copies(Holdings& held, const std::string& tensor) {
     for (auto it = held.copies.begin(); it != held.copies.end();) {
@@ -389,6 +468,12 @@ class Builder {
     return l;
   }
 
+  /// The same of a vector operator, which sums over every dimension its input lacks.
+  Layouts broadcast_gradient_layouts(const Operator& op, const Operand& in) const {
+    return input_gradient_layouts(
+        op, in, DimSet(Dim::batch, Dim::head, Dim::row, Dim::col, Dim::red, Dim::expert));
+  }
+
   /// The gradients of an operator's results in the layouts its forward left them, sums completed.
   std::vector<Access> result_gradients(Backward& b, const Operator& op) const {
     std::vector<Access> result;
@@ -399,8 +484,9 @@ class Builder {
     return result;
   }
 
-  void gemm_backward(Backward& b, const Operator& op, BlockKernels& r) const {
+  void gemm_backward(Backward& b, const Operator& op) const {
     const std::vector<Access> results = result_gradients(b, op);
+    if (results.empty()) return;
     // The gradients of a fused projection's results are one operand: the first carries the bytes of
     // all, the others are named so that the kernel waits for them too.
     Access dy{results.front().tensor, TensorClass::temporary, 0};
@@ -419,10 +505,9 @@ class Builder {
     w.a = x;
     w.b = dy;
     w.reads = others;
-    w.accumulate = true;
+    w.accumulate = o_.accumulate;
     w.vector_elements = Operator::vector_elements(local(op)) * op.backward_passes;
     b.list.produce(weight_gradient(op));
-    note_partial_gradient(op, r);
 
     // Second, so that the operator below can take its gradient on the way out.
     const Layouts layouts = input_gradient_layouts(op, input, DimSet(Dim::col));
@@ -461,14 +546,14 @@ class Builder {
     contribute(b, first.tensor, of_first, before);
   }
 
-  void vector_backward(Backward& b, const Operator& op, BlockKernels& r) const {
+  void vector_backward(Backward& b, const Operator& op) const {
     const bool starts = op.kind == OpKind::loss;
     const std::vector<Access> results = result_gradients(b, op);
     if (results.empty() && !starts) return;
     // A summand takes the result's gradient; the pass that adds gradients up again belongs to the
     // kernel where they meet (contribute).
     const std::size_t own = op.inputs.size() - static_cast<std::size_t>(op.summands);
-    const int passes = op.backward_passes - (op.summands > 0 ? 1 : 0);
+    int passes = op.backward_passes - (op.summands > 0 ? 1 : 0);
     const std::string result = op.outputs.front().tensor;
     if (passes <= 0 && !starts) {
       for (const Operand& in : op.inputs) pass_through(b, in, result);
@@ -486,16 +571,16 @@ class Builder {
     for (std::size_t i = 0; i < own; ++i) {
       const Operand& in = op.inputs[i];
       if (in.storage == Storage::index) continue;
-      before[i] = existing(b, in.tensor, o_.splits.input_layouts(op, in));
+      before[i] = existing(b, in.tensor, broadcast_gradient_layouts(op, in));
     }
-    if (!starts && pointwise(op) && b.list.can_extend(results.front().tensor)) {
-      b.list.kernels.back().name += "+" + op.name + ".grad";
-    } else {
+    if (starts) {
       b.list.open(op.name + ".grad", Phase::backward);
+    } else {
+      passes = share_statistics(b.list, op, reads, passes, Phase::backward);
+      continue_or_open(b.list, op, results.front().tensor, op.name + ".grad", Phase::backward);
     }
     for (const Access& a : reads) b.list.read(a);
     b.list.kernels.back().vector_elements += Operator::vector_elements(local(op)) * passes;
-    note_partial_gradient(op, r);
     if (op.kind == OpKind::embedding) {
       const Access rows{"d." + op.weights.front().tensor, TensorClass::gradient,
                         rows_touched(op, o_.state.gradient)};
@@ -507,7 +592,7 @@ class Builder {
       const Operand& in = op.inputs[i];
       if (in.storage == Storage::index) continue;
       if (i < own) {
-        contribute(b, in.tensor, o_.splits.input_layouts(op, in), before[i]);
+        contribute(b, in.tensor, broadcast_gradient_layouts(op, in), before[i]);
       } else {
         pass_through(b, in, result);
       }
@@ -530,16 +615,6 @@ class Builder {
     contribute(b, in.tensor, without_partial(d.layouts), other);
   }
 
-  /// A weight whose operator is cut by sample or token gets its gradient from part of the batch.
-  void note_partial_gradient(const Operator& op, BlockKernels& r) const {
-    if (op.weights.empty()) return;
-    const Partition p = o_.splits.of(op);
-    for (std::size_t a = 0; a < axes_.size(); ++a) {
-      if (p.cut[a] != Dim::row && p.cut[a] != Dim::batch) continue;
-      r.partial_gradients[a] += o_.splits.local_parameters(op) * o_.state.gradient;
-    }
-  }
-
   KernelList run_backward(BlockKernels& r) const {
     Backward b;
     for (const std::string& name : saved_) {
@@ -551,11 +626,11 @@ class Builder {
     }
     for (auto op = block_.operators.rbegin(); op != block_.operators.rend(); ++op) {
       if (op->kind == OpKind::gemm) {
-        gemm_backward(b, *op, r);
+        gemm_backward(b, *op);
       } else if (op->kind == OpKind::batched_gemm) {
         batched_backward(b, *op);
       } else {
-        vector_backward(b, *op, r);
+        vector_backward(b, *op);
       }
     }
     if (!input_.empty()) r.input_gradient = gradient(b, input_, o_.boundary).tensor;
@@ -569,6 +644,7 @@ class Builder {
   bool recompute_ = false;
   std::set<std::string> saved_;  // ordered: the stash is listed the same way every time
   std::string input_, output_, logits_;
+  std::string handed_over_;  // the output in the boundary's layouts, as forward names it
   std::map<std::string, std::int64_t> whole_;
   std::map<std::string, Layouts> home_;  // where forward leaves each tensor
 };

@@ -7,6 +7,7 @@
 #include <tilewright/plan/lower.h>
 
 #include "segment_writer.h"
+#include "state_writer.h"
 
 namespace tilewright {
 namespace {
@@ -18,14 +19,19 @@ class Lowering {
  public:
   Lowering(const Graph& graph, const PlanConfig& plan, const Placement& placement,
            StagePlanner& planner, LoweredPlan& out)
-      : graph_(graph), plan_(plan), placement_(placement), planner_(planner), out_(out) {}
+      : graph_(graph),
+        plan_(plan),
+        placement_(placement),
+        planner_(planner),
+        out_(out),
+        peers_(planner.splits().axes()),
+        state_(planner.splits(), planner.sharding(), plan.state_bytes()) {}
 
   void run() {
-    out_.program.channels = {"tensor ring", "pipeline forward", "pipeline backward", "data ring",
-                             "tied embedding"};
     for (const StagePlan& stage : out_.stages) {
-      for (int replica = 0; replica < plan_.data; ++replica) write_group(stage, replica);
+      for (int replica = 0; replica < plan_.replicas(); ++replica) write_group(stage, replica);
     }
+    out_.program.channels = peers_.channels();
     out_.program.seal();
     bounds();
   }
@@ -37,14 +43,14 @@ class Lowering {
 
   void write_group(const StagePlan& stage, int replica) {
     TileGroup group;
-    group.name = plan_.data == 1 ? "stage " + std::to_string(stage.stage)
-                                 : "stage " + std::to_string(stage.stage) + " replica " +
-                                       std::to_string(replica);
+    group.name = plan_.replicas() == 1 ? "stage " + std::to_string(stage.stage)
+                                       : "stage " + std::to_string(stage.stage) + " replica " +
+                                             std::to_string(replica);
     group.stage = static_cast<std::uint32_t>(stage.stage);
-    group.tiles = placement_.tensor_group(stage.stage, replica);
-    write_peers(group, stage, replica);
+    group.tiles = placement_.tile_group(stage.stage, replica);
+    group.first_rank = static_cast<std::uint32_t>(replica * plan_.group_ranks());
     for (const MemoryItem& item : stage.memory) {
-      if (item.cls == TensorClass::saved) continue;  // allocated micro-batch by micro-batch
+      if (item.transient) continue;
       (item.in_sram ? group.sram_resident : group.dram_resident) +=
           static_cast<std::uint64_t>(item.bytes);
     }
@@ -63,34 +69,24 @@ class Lowering {
         group.calls.push_back({segment, slot.micro_batch, static_cast<std::uint32_t>(position)});
       }
     }
-    if (const auto segment = update_segment(stage, replica)) {
+    if (const auto segment = update_segment(stage)) {
       group.calls.push_back(
           {*segment, kNoMicroBatch, static_cast<std::uint32_t>(stage.range.first)});
     }
+    peers_.fill(group, placement_, stage.stage, replica);
+    write_peers(group, stage, replica);
     if (replica == 0 && stage.stage == 0) out_.orders = orders;
     out_.program.groups.push_back(std::move(group));
   }
 
   void write_peers(TileGroup& group, const StagePlan& stage, int replica) const {
-    group.peers.resize(kPeerTables);
-    const int t = plan_.tensor, p = plan_.pipeline, d = plan_.data, s = stage.stage;
-    const auto fill = [&](Peers table, int to_stage, int to_replica, int shift) {
-      auto& peers = group.peers[static_cast<std::size_t>(table)];
-      const auto tiles = placement_.tensor_group(to_stage, to_replica);
-      for (int r = 0; r < t; ++r)
-        peers.push_back(tiles[static_cast<std::size_t>((r + shift + t) % t)]);
+    const auto fill = [&](Peers table, int to_stage) {
+      group.peers[static_cast<std::size_t>(table)] = placement_.tile_group(to_stage, replica);
     };
-    if (t > 1) {
-      fill(Peers::tensor_next, s, replica, 1);
-      fill(Peers::tensor_previous, s, replica, -1);
-    }
-    if (s + 1 < p) fill(Peers::stage_next, s + 1, replica, 0);
-    if (s > 0) fill(Peers::stage_previous, s - 1, replica, 0);
-    if (d > 1) {
-      fill(Peers::replica_next, s, (replica + 1) % d, 0);
-      fill(Peers::replica_previous, s, (replica + d - 1) % d, 0);
-    }
-    if (tied_bytes(stage) > 0) fill(Peers::tied, s == 0 ? p - 1 : 0, replica, 0);
+    const int s = stage.stage;
+    if (s + 1 < plan_.pipeline) fill(Peers::stage_next, s + 1);
+    if (s > 0) fill(Peers::stage_previous, s - 1);
+    if (tied_parameters(stage) > 0) fill(Peers::tied, s == 0 ? plan_.pipeline - 1 : 0);
   }
 
   // --- segments of a block ---
@@ -142,11 +138,26 @@ class Lowering {
     const BlockCosts& c = planner_.costs(block, samples, stage.residency, stage.sram_resident);
     const bool forward = pass == Pass::forward;
     std::string name = graph_.blocks[block].name + (forward ? ".forward" : ".backward");
-    if (samples != plan_.micro_batch) name += ".short";
-    SegmentWriter w(out_.program, name, stage.residency, plan_.precision);
+    if (samples != plan_.group_micro_batch()) name += ".short";
+    SegmentWriter w = writer(name, stage);
 
     const Space saved_space = stage.residency[TensorClass::saved] ? Space::sram : Space::dram;
+    const Space weight_space = stage.residency[TensorClass::weight] ? Space::sram : Space::dram;
+    const Space gradient_space = stage.residency[TensorClass::gradient] ? Space::sram : Space::dram;
+    const ParametersByAxes parameters = planner_.block_parameters(block);
+    const StateBytes state = plan_.state_bytes();
+    const bool gathers = planner_.sharding().active() && planner_.sharding().zero() >= 3;
+    const bool scatters =
+        !forward && planner_.sharding().active() && planner_.sharding().zero() >= 2;
+    const std::int64_t gathered = gathers ? total(parameters) * state.weight : 0;
+    const std::int64_t reduced = scatters ? total(parameters) * state.gradient : 0;
     w.allocate(Space::sram, c.footprint());
+    w.allocate(weight_space, gathered);
+    w.allocate(gradient_space, reduced);
+    if (gathers) {
+      state_.gather(w, parameters, forward ? Phase::forward : Phase::backward, false);
+      w.gate(StateWriter::gathered());
+    }
     w.allocate(saved_space, forward ? (training() ? k.stash_bytes() : 0) : k.rebuilt_bytes());
 
     if (forward) {
@@ -165,10 +176,26 @@ class Lowering {
       write_kernels(w, k.recompute, c.recompute, "", {}, Channel::forward, Peers::stage_next);
       write_kernels(w, k.backward, c.backward, k.input_gradient, sent, Channel::backward,
                     Peers::stage_previous);
+      if (scatters) {
+        std::vector<std::string> gradients;
+        for (const Kernel& kernel : k.backward) {
+          for (const Access& a : kernel.writes) {
+            if (a.cls == TensorClass::gradient) gradients.push_back(a.tensor);
+          }
+        }
+        w.join(StateWriter::gradients(), gradients);
+        state_.scatter(w, parameters, true, false);
+      }
       w.release(saved_space, k.stash_bytes() + k.rebuilt_bytes());
     }
+    w.release(gradient_space, reduced);
+    w.release(weight_space, gathered);
     w.release(Space::sram, c.footprint());
     return w.finish();
+  }
+
+  SegmentWriter writer(const std::string& name, const StagePlan& stage) {
+    return {out_.program, name, stage.residency, plan_.precision, planner_.splits().axes(), peers_};
   }
 
   void write_kernels(SegmentWriter& w, const std::vector<Kernel>& kernels,
@@ -180,13 +207,11 @@ class Lowering {
           !sent.empty() && std::any_of(k.writes.begin(), k.writes.end(),
                                        [&](const Access& a) { return a.tensor == leaving; });
       if (k.collective) {
-        const GroupAxis& axis = planner_.splits().axes()[k.collective->axis];
-        Ring ring;
-        ring.name = k.name;
-        ring.phase = k.phase;
-        ring.cause = axis.cause;
-        ring.parts = static_cast<std::uint32_t>(axis.degree);
-        w.collective(ring, *k.collective, k.reads.front(), k.writes.front());
+        CollectiveRun run;
+        run.name = k.name;
+        run.phase = k.phase;
+        run.cause = cause_of(*k.collective);
+        w.collective(run, *k.collective, k.reads.front(), k.writes.front());
         if (sends) w.send(leaving, sent, k.phase, channel, to);
       } else {
         w.kernel(k, costs[i], leaving, sends ? sent : std::vector<std::int64_t>{}, channel, to);
@@ -194,10 +219,16 @@ class Lowering {
     }
   }
 
+  /// Exchanges are what experts are reached by on their axis; elsewhere they come from operators
+  /// that disagree.
+  Cause cause_of(const Collective& c) const {
+    return planner_.splits().axes()[static_cast<std::size_t>(__builtin_ctz(c.axes))].cause;
+  }
+
   // --- the end of the iteration ---
 
-  /// Gradient bytes of the embedding table that two stages hold when it is tied and cut apart.
-  std::int64_t tied_bytes(const StagePlan& stage) const {
+  /// Parameters of the embedding table that two stages hold when it is tied and cut apart.
+  std::int64_t tied_parameters(const StagePlan& stage) const {
     const Block& head = graph_.blocks[graph_.chain.back()];
     const Block& embedding = graph_.blocks[graph_.chain.front()];
     if (!training() || plan_.pipeline == 1 ||
@@ -207,66 +238,47 @@ class Lowering {
     }
     const Operator& table = embedding.operators.front();
     if (head.find(OpRole::head).weights.front().tensor != table.weights.front().tensor) return 0;
-    return operand_elements(table.weights.front(), planner_.splits().local(table, 1)) *
-           plan_.state_bytes().gradient;
+    const std::int64_t held =
+        operand_elements(table.weights.front(), planner_.splits().local(table, 1));
+    const Sharding& sharding = planner_.sharding();
+    const std::int64_t ways =
+        sharding.zero() > 0 ? sharding.ways(planner_.splits().summed_gradients(table)) : 1;
+    return (held + ways - 1) / ways;
   }
 
-  /// Gradient bytes of a stage that hold part of the batch's tokens or samples only.
-  std::int64_t partial_gradients(const StagePlan& stage, std::size_t axis) {
-    std::int64_t bytes = 0;
-    for (std::size_t i = stage.range.first; i < stage.range.last; ++i) {
-      bytes += planner_.kernels(graph_.chain[i], plan_.micro_batch).partial_gradients[axis];
-    }
-    return bytes;
-  }
-
-  std::optional<std::uint32_t> update_segment(const StagePlan& stage, int replica) {
+  std::optional<std::uint32_t> update_segment(const StagePlan& stage) {
     const bool steps = plan_.optimizer != OptimizerKind::none;
-    const std::int64_t tied = tied_bytes(stage);
-    std::int64_t partial = 0;
-    for (std::size_t a = 0; a < planner_.splits().axes().size(); ++a) {
-      partial += partial_gradients(stage, a);
-    }
-    if (!training() || (!steps && plan_.data == 1 && tied == 0 && partial == 0)) return {};
-    const int ring_position = plan_.data > 1 ? replica : 0;
-    const auto key = std::make_tuple(stage.local_parameters, tied, partial, ring_position,
-                                     stage.residency.in_sram, stage.sram_resident);
+    const std::int64_t tied = tied_parameters(stage) * plan_.state_bytes().gradient;
+    const ParametersByAxes& parameters = stage.parameters_by_axes;
+    const bool sums = std::any_of(parameters.begin(), parameters.end(),
+                                  [](const auto& entry) { return entry.first != 0; });
+    if (!training() || (!steps && !sums && tied == 0)) return {};
+    const auto key =
+        std::make_tuple(parameters, tied, stage.residency.in_sram, stage.sram_resident);
     const auto it = updates_.find(key);
     if (it != updates_.end()) return it->second;
 
-    SegmentWriter w(out_.program, "update", stage.residency, plan_.precision);
+    SegmentWriter w = writer("update", stage);
     const KernelCost cost = planner_.optimizer_cost(stage);
     if (steps) w.allocate(Space::sram, cost.footprint);
+    const Sharding& sharding = planner_.sharding();
+    if (!sharding.active()) {
+      state_.all_reduce(w, parameters, false);
+    } else {
+      if (sharding.zero() == 1) state_.scatter(w, parameters, false, false);
+      state_.all_reduce_parts(w, parameters);
+    }
     if (tied > 0) {
-      w.exchange("tied embedding exchange", "gradient", TensorClass::gradient, tied, Channel::tied,
-                 Peers::tied);
+      w.exchange("tied embedding exchange", StateWriter::gradients(), TensorClass::gradient, tied,
+                 Channel::tied, Peers::tied);
     }
-    // Weights whose operators are cut by token or sample: their gradients are summed over the axis.
-    for (std::size_t a = 0; a < planner_.splits().axes().size(); ++a) {
-      const GroupAxis& axis = planner_.splits().axes()[a];
-      const Access partial{"gradient", TensorClass::gradient, partial_gradients(stage, a)};
-      Ring ring;
-      ring.name = axis.name + " gradient all_reduce";
-      ring.phase = Phase::gradient_sync;
-      ring.cause = axis.cause;
-      ring.parts = static_cast<std::uint32_t>(axis.degree);
-      w.collective(ring, {CollectiveKind::all_reduce, a, partial.bytes}, partial, partial);
-    }
-    Ring ring;
-    ring.name = "gradient all_reduce";
-    ring.phase = Phase::gradient_sync;
-    ring.cause = Cause::data;
-    ring.channel = Channel::data;
-    ring.next = Peers::replica_next;
-    ring.previous = Peers::replica_previous;
-    ring.parts = static_cast<std::uint32_t>(plan_.data);
-    ring.position = replica;
-    const Access gradient{"gradient", TensorClass::gradient,
-                          stage.local_parameters * plan_.state_bytes().gradient};
-    w.collective(ring, {CollectiveKind::all_reduce, 0, gradient.bytes}, gradient, gradient);
     if (steps) {
-      w.kernel(optimizer_kernel(plan_, stage.local_parameters), cost);
+      w.kernel(optimizer_kernel(plan_, sharding.optimizer(parameters)), cost);
       w.release(Space::sram, cost.footprint);
+    }
+    if (sharding.active() && sharding.zero() < 3) {
+      w.join(StateWriter::gathered(), {"weight"});
+      state_.gather(w, parameters, Phase::optimizer, false);
     }
     return updates_[key] = w.finish();
   }
@@ -312,13 +324,15 @@ class Lowering {
   const Placement& placement_;
   StagePlanner& planner_;
   LoweredPlan& out_;
+  PeerTables peers_;
+  const StateWriter state_;
   std::map<std::tuple<std::uint32_t, Pass, std::int64_t, std::array<bool, kTensorClasses>,
                       std::int64_t, std::vector<std::int64_t>, std::vector<std::int64_t>>,
            std::uint32_t>
       segments_;
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, int,
-                      std::array<bool, kTensorClasses>, std::int64_t>,
-           std::uint32_t>
+  std::map<
+      std::tuple<ParametersByAxes, std::int64_t, std::array<bool, kTensorClasses>, std::int64_t>,
+      std::uint32_t>
       updates_;
 };
 

@@ -24,6 +24,8 @@ std::string to_string(Layout layout) {
       return "feature";
     case Layout::key:
       return "key";
+    case Layout::expert:
+      return "expert";
   }
   return "?";
 }
@@ -42,14 +44,29 @@ std::int64_t operand_bytes(const Operand& operand, const Extents& extents, DType
 
 Splits::Splits(std::vector<GroupAxis> axes) : axes_(std::move(axes)) {}
 
+std::optional<std::size_t> Splits::find(const std::string& name) const {
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if (axes_[a].name == name) return a;
+  }
+  return {};
+}
+
 int Splits::ranks() const {
   int n = 1;
-  for (const GroupAxis& a : axes_) n *= a.degree;
+  for (const GroupAxis& a : axes_) n *= a.outer ? 1 : a.degree;
   return n;
 }
 
 void Splits::set(OpRole role, std::size_t axis, std::optional<Dim> dim) {
   by_role_[static_cast<std::size_t>(role)][axis] = dim;
+}
+
+void Splits::set_all(std::size_t axis, std::optional<Dim> dim) {
+  for (auto& cuts : by_role_) cuts[axis] = dim;
+}
+
+std::optional<Dim> Splits::cut(OpRole role, std::size_t axis) const {
+  return by_role_[static_cast<std::size_t>(role)][axis];
 }
 
 Partition Splits::of(const Operator& op) const {
@@ -63,7 +80,7 @@ Partition Splits::of(const Operator& op) const {
 int Splits::degree(const Partition& partition, Dim dim) const {
   int n = 1;
   for (std::size_t a = 0; a < axes_.size(); ++a) {
-    if (partition.cut[a] == dim) n *= axes_[a].degree;
+    if (partition.cut[a] == dim && !axes_[a].outer) n *= axes_[a].degree;
   }
   return n;
 }
@@ -91,6 +108,16 @@ std::int64_t Splits::local_parameters(const Operator& op) const {
   return held + ceil_div(rest, degree(of(op), Dim::col));
 }
 
+AxisSet Splits::summed_gradients(const Operator& op) const {
+  AxisSet set = 0;
+  if (op.weights.empty()) return set;
+  const Partition p = of(op);
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if (p.cut[a] && !op.weights.front().dims.has(*p.cut[a])) set |= AxisSet{1} << a;
+  }
+  return set;
+}
+
 /// The axis of the tensor that a cut of `cut` divides; nothing when the operand does not have it.
 std::optional<Layout> Splits::layout_of(const Operator& op, const Operand& operand, Dim cut) const {
   if (!operand.dims.has(cut)) return {};
@@ -113,7 +140,7 @@ std::optional<Layout> Splits::layout_of(const Operator& op, const Operand& opera
       }
       return Layout::feature;
     case Dim::expert:
-      break;
+      return Layout::expert;
   }
   return {};
 }
@@ -140,35 +167,11 @@ Layouts Splits::output_layouts(const Operator& op, const Operand& operand) const
 int Splits::pieces(const Layouts& layouts) const {
   int n = 1;
   for (std::size_t a = 0; a < axes_.size(); ++a) {
-    if (layouts[a] != Layout::replicated && layouts[a] != Layout::partial) n *= axes_[a].degree;
+    if (axes_[a].outer || layouts[a] == Layout::replicated || layouts[a] == Layout::partial)
+      continue;
+    n *= axes_[a].degree;
   }
   return n;
-}
-
-Splits make_splits(const PlanConfig& plan) {
-  Splits s({{"tensor", plan.tensor, Cause::tensor}});
-  constexpr std::size_t kTensor = 0;
-  for (const OpRole role :
-       {OpRole::qkv, OpRole::rotary, OpRole::mlp_up, OpRole::activation, OpRole::head, OpRole::loss,
-        OpRole::expert_up, OpRole::expert_activation}) {
-    s.set(role, kTensor, Dim::col);
-  }
-  for (const OpRole role : {OpRole::scores, OpRole::softmax, OpRole::context}) {
-    s.set(role, kTensor, Dim::head);
-  }
-  for (const OpRole role :
-       {OpRole::projection, OpRole::mlp_down, OpRole::expert_down, OpRole::embedding}) {
-    s.set(role, kTensor, Dim::red);
-  }
-  if (plan.sequence_parallel) {
-    for (const OpRole role :
-         {OpRole::attention_norm, OpRole::attention_residual, OpRole::mlp_norm,
-          OpRole::mlp_residual, OpRole::final_norm, OpRole::router, OpRole::gate, OpRole::dispatch,
-          OpRole::combine, OpRole::shared_sum}) {
-      s.set(role, kTensor, Dim::row);
-    }
-  }
-  return s;
 }
 
 }  // namespace tilewright

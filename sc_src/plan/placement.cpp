@@ -82,8 +82,26 @@ Corners corners(const Layout& layout, const MachineConfig& m, const SpareCount& 
   return result;
 }
 
+/// True when the rectangle of the innermost axis is a tensor group of several axes.
+bool is_grid(const PlanConfig& plan, int unit) {
+  return plan.tensor_shape.size() > 1 && plan.axis_order().front() == PlacedAxis::tensor &&
+         unit == plan.tensor;
+}
+
+std::string inner_axis(const PlanConfig& plan) {
+  return std::string("the ") + to_string(plan.axis_order().front()) + " ranks of a group";
+}
+
+std::vector<std::pair<int, int>> row_order(int width, int height) {
+  std::vector<std::pair<int, int>> cells;
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) cells.emplace_back(x, y);
+  }
+  return cells;
+}
+
 /// The layouts to try, best first (see Placement in the header, and docs/plan.md).
-std::vector<Layout> candidates(const PlanConfig& plan, const MachineConfig& m) {
+std::vector<Layout> candidates(const PlanConfig& plan, const MachineConfig& m, int unit) {
   struct Ranked {
     int rank;     ///< 0: divides the die or is divided by it, 1: stays inside dies, 2: crosses them
     int longest;  ///< of its sides: the squarest first
@@ -103,9 +121,11 @@ std::vector<Layout> candidates(const PlanConfig& plan, const MachineConfig& m) {
   };
   if (plan.block_width > 0 && plan.block_height > 0) {
     consider(plan.block_width, plan.block_height);
+  } else if (is_grid(plan, unit)) {
+    consider(plan.tensor_shape[0], unit / plan.tensor_shape[0]);
   } else {
-    for (int w = plan.tensor; w >= 1; --w) {  // of w × h and h × w the wide one first
-      if (plan.tensor % w == 0) consider(w, plan.tensor / w);
+    for (int w = unit; w >= 1; --w) {  // of w × h and h × w the wide one first
+      if (unit % w == 0) consider(w, unit / w);
     }
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
@@ -116,12 +136,14 @@ std::vector<Layout> candidates(const PlanConfig& plan, const MachineConfig& m) {
   return result;
 }
 
-void place_block(const PlanConfig& plan, const MachineConfig& machine, Placement& placement) {
+/// Tiles for the ranks in their physical order: `unit` of them to a rectangle.
+std::vector<TileId> block_tiles(const PlanConfig& plan, const MachineConfig& machine, int unit,
+                                Placement& placement) {
   const SpareCount spare(machine);
-  const auto groups = static_cast<std::size_t>(plan.pipeline) * static_cast<std::size_t>(plan.data);
+  const auto groups = static_cast<std::size_t>(plan.ranks() / unit);
   std::optional<Layout> fullest;  // for the message
   std::size_t most = 0;
-  for (const Layout& layout : candidates(plan, machine)) {
+  for (const Layout& layout : candidates(plan, machine, unit)) {
     const Corners at = corners(layout, machine, spare, groups);
     if (!fullest || at.size() > most) {
       fullest = layout;
@@ -130,72 +152,119 @@ void place_block(const PlanConfig& plan, const MachineConfig& machine, Placement
     if (at.size() < groups) continue;
     placement.block_width = layout.width;
     placement.block_height = layout.height;
-    const auto ring = ring_order(layout.width, layout.height);
+    std::vector<TileId> tiles;
+    tiles.reserve(static_cast<std::size_t>(plan.ranks()));
+    const auto cells = is_grid(plan, unit) ? row_order(layout.width, layout.height)
+                                           : ring_order(layout.width, layout.height);
     for (const auto& [x, y] : at) {
-      for (const auto& [dx, dy] : ring) placement.tiles.push_back(machine.tile(x + dx, y + dy));
+      for (const auto& [dx, dy] : cells) tiles.push_back(machine.tile(x + dx, y + dy));
     }
-    return;
+    return tiles;
   }
   const std::string size =
       fmt::format("machine '{}' of {} × {} tiles", machine.name, machine.width(), machine.height());
   if (most == 0) {
-    fail(plan, fmt::format("no rectangle of the {} tiles of a tensor group fits on {}; 'placement: "
-                           "serpentine' would place the {} ranks on its {} usable tiles",
-                           plan.tensor, size, plan.ranks(), machine.usable_tiles()));
+    fail(plan,
+         fmt::format("no rectangle of {} tiles ({}) fits on {}; 'placement: serpentine' would "
+                     "place the {} ranks on its {} usable tiles",
+                     unit, inner_axis(plan), size, plan.ranks(), machine.usable_tiles()));
   }
-  fail(plan, fmt::format("block placement needs {} rectangles of {} tiles (pipeline {} × data {}), "
-                         "but at most {} of {} × {} fit on {}; 'placement: serpentine' would place "
-                         "the {} ranks on its {} usable tiles",
-                         groups, plan.tensor, plan.pipeline, plan.data, most, fullest->width,
-                         fullest->height, size, plan.ranks(), machine.usable_tiles()));
+  fail(plan, fmt::format("block placement needs {} rectangles of {} tiles ({}), but at most {} of "
+                         "{} × {} fit on {}; 'placement: serpentine' would place the {} ranks on "
+                         "its {} usable tiles",
+                         groups, unit, inner_axis(plan), most, fullest->width, fullest->height,
+                         size, plan.ranks(), machine.usable_tiles()));
 }
 
-void place_serpentine(const PlanConfig& plan, const MachineConfig& machine, Placement& placement) {
+std::vector<TileId> serpentine_tiles(const PlanConfig& plan, const MachineConfig& machine) {
   const std::vector<bool> spare = machine.spare_map();
   const auto ranks = static_cast<std::size_t>(plan.ranks());
+  std::vector<TileId> tiles;
+  tiles.reserve(ranks);
   for (int y = 0; y < machine.height(); ++y) {
-    for (int i = 0; i < machine.width() && placement.tiles.size() < ranks; ++i) {
+    for (int i = 0; i < machine.width() && tiles.size() < ranks; ++i) {
       const TileId t = machine.tile(y % 2 == 0 ? i : machine.width() - 1 - i, y);
-      if (!spare[index(t)]) placement.tiles.push_back(t);
+      if (!spare[index(t)]) tiles.push_back(t);
     }
+  }
+  return tiles;
+}
+
+/// The rank (index into Placement::tiles) at each physical position, in the plan's order of axes.
+std::vector<std::size_t> rank_order(const PlanConfig& plan) {
+  struct Digit {
+    std::size_t degree, stride;
+  };
+  std::vector<Digit> digits;
+  for (const PlacedAxis axis : plan.axis_order()) {
+    std::size_t stride = 1;
+    for (const PlacedAxis inner : kRankOrder) {
+      if (inner == axis) break;
+      stride *= static_cast<std::size_t>(plan.degree(inner));
+    }
+    digits.push_back({static_cast<std::size_t>(plan.degree(axis)), stride});
+  }
+  std::vector<std::size_t> ranks(static_cast<std::size_t>(plan.ranks()), 0);
+  for (std::size_t at = 0; at < ranks.size(); ++at) {
+    std::size_t rest = at;
+    for (const Digit& d : digits) {
+      ranks[at] += rest % d.degree * d.stride;
+      rest /= d.degree;
+    }
+  }
+  return ranks;
+}
+
+/// The tiles a user lists.
+void place_as_listed(const PlanConfig& plan, const MachineConfig& machine, Placement& placement) {
+  const std::vector<bool> spare = machine.spare_map();
+  std::vector<bool> taken(static_cast<std::size_t>(machine.tiles()), false);
+  if (plan.listed_tiles.size() != static_cast<std::size_t>(plan.ranks())) {
+    fail(plan,
+         fmt::format("{} tiles are listed for {} ranks", plan.listed_tiles.size(), plan.ranks()));
+  }
+  for (const auto& [x, y] : plan.listed_tiles) {
+    if (x >= machine.width() || y >= machine.height()) {
+      fail(plan, fmt::format("tile [{}, {}] is not on machine '{}' of {} × {} tiles", x, y,
+                             machine.name, machine.width(), machine.height()));
+    }
+    const TileId t = machine.tile(x, y);
+    if (spare[index(t)]) fail(plan, fmt::format("tile [{}, {}] is a spare tile", x, y));
+    if (taken[index(t)]) fail(plan, fmt::format("tile [{}, {}] is listed twice", x, y));
+    taken[index(t)] = true;
+    placement.tiles.push_back(t);
   }
 }
 
 }  // namespace
 
-std::vector<TileId> Placement::tensor_group(int stage, int replica) const {
-  std::vector<TileId> group;
-  group.reserve(static_cast<std::size_t>(tensor));
-  for (int r = 0; r < tensor; ++r) group.push_back(tile(stage, replica, r));
-  return group;
-}
-
-std::vector<TileId> Placement::data_group(int stage, int rank) const {
-  std::vector<TileId> group;
-  group.reserve(static_cast<std::size_t>(data));
-  for (int r = 0; r < data; ++r) group.push_back(tile(stage, r, rank));
-  return group;
+std::vector<TileId> Placement::tile_group(int stage, int replica) const {
+  const auto first =
+      tiles.begin() + static_cast<std::ptrdiff_t>(stage * replicas + replica) * group;
+  return {first, first + group};
 }
 
 Placement place(const PlanConfig& plan, const MachineConfig& machine) {
-  const std::int64_t ranks = std::int64_t{plan.pipeline} * plan.tensor * plan.data;
-  if (ranks > machine.usable_tiles()) {
+  if (plan.ranks() > machine.usable_tiles()) {
     fail(plan,
-         fmt::format("pipeline {} × tensor {} × data {} are {} ranks, but machine '{}' has {} "
-                     "usable tiles",
-                     plan.pipeline, plan.tensor, plan.data, ranks, machine.name,
-                     machine.usable_tiles()));
+         fmt::format("{} are {} ranks, but machine '{}' has {} usable tiles", plan.degrees_text(),
+                     plan.ranks(), machine.name, machine.usable_tiles()));
   }
   Placement placement;
   placement.pipeline = plan.pipeline;
-  placement.tensor = plan.tensor;
-  placement.data = plan.data;
-  placement.tiles.reserve(static_cast<std::size_t>(ranks));
-  if (plan.placement == PlacementKind::block) {
-    place_block(plan, machine, placement);
-  } else {
-    place_serpentine(plan, machine, placement);
+  placement.replicas = plan.replicas();
+  placement.group = plan.group_ranks();
+  if (plan.placement == PlacementKind::file) {
+    place_as_listed(plan, machine, placement);
+    return placement;
   }
+  const int unit = plan.degree(plan.axis_order().front());
+  const std::vector<TileId> tiles = plan.placement == PlacementKind::block
+                                        ? block_tiles(plan, machine, unit, placement)
+                                        : serpentine_tiles(plan, machine);
+  placement.tiles.resize(tiles.size());
+  const std::vector<std::size_t> ranks = rank_order(plan);
+  for (std::size_t at = 0; at < tiles.size(); ++at) placement.tiles[ranks[at]] = tiles[at];
   return placement;
 }
 

@@ -1,4 +1,6 @@
 // Reads a plan; docs/plan.md documents every key.
+#include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -7,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <tilewright/base/error.h>
+#include <tilewright/plan/partition.h>
 #include <tilewright/plan/plan.h>
 
 namespace tilewright {
@@ -16,7 +19,35 @@ namespace {
 constexpr std::int64_t kMaxDegree = std::int64_t{1} << 20;
 constexpr std::int64_t kMaxBatch = 1'000'000'000;
 constexpr std::int64_t kMaxMicroBatches = 1'000'000;  // of a replica; each is a call per block
+constexpr std::int64_t kMaxPrefetch = 1024;           // blocks
 constexpr std::int64_t kMaxSequence = std::int64_t{1} << 31;
+
+void read_tensor_shape(const Section& section, PlanConfig& plan) {
+  const std::vector<std::int64_t> shape = section.integers("tensor_shape");
+  if (shape.empty()) return;
+  std::int64_t product = 1;
+  for (const std::int64_t n : shape) {
+    if (n < 1 || n > kMaxDegree || (product *= n) > kMaxDegree) {
+      section.fail("tensor_shape",
+                   fmt::format("a degree of {}; wanted: degrees of at least 1 whose "
+                               "product is at most {}",
+                               n, kMaxDegree));
+    }
+    plan.tensor_shape.push_back(static_cast<int>(n));
+  }
+  if (shape.size() > 3) {
+    section.fail("tensor_shape",
+                 fmt::format("{} axes are listed; wanted: one to three degrees, such as [4, 4]",
+                             shape.size()));
+  }
+  if (section.has("tensor") && plan.tensor != product) {
+    section.fail("tensor_shape",
+                 fmt::format("[{}] has {} ranks, parallelism.tensor is {}; wanted: degrees whose "
+                             "product is the tensor degree",
+                             fmt::join(shape, ", "), product, plan.tensor));
+  }
+  plan.tensor = static_cast<int>(product);
+}
 
 void read_parallelism(const Section& section, PlanConfig& plan) {
   const auto degree = [&](const char* key, int& value, std::string& where) {
@@ -26,13 +57,100 @@ void read_parallelism(const Section& section, PlanConfig& plan) {
   degree("pipeline", plan.pipeline, plan.where_pipeline);
   degree("tensor", plan.tensor, plan.where_tensor);
   degree("data", plan.data, plan.where_data);
-  plan.sequence_parallel = section.flag("sequence_parallel", false);
-  const std::int64_t ranks = std::int64_t{plan.pipeline} * plan.tensor * plan.data;
-  if (ranks > kMaxTiles) {
-    section.fail("", fmt::format("pipeline {} × tensor {} × data {} are {} ranks; at most {} tiles "
-                                 "are possible",
-                                 plan.pipeline, plan.tensor, plan.data, ranks, kMaxTiles));
+  degree("context", plan.context, plan.where_context);
+  degree("expert", plan.expert, plan.where_expert);
+  read_tensor_shape(section, plan);
+  if (plan.data % plan.expert != 0) {
+    section.fail("expert",
+                 fmt::format("{} does not divide the data degree {}: of the data-parallel "
+                             "ranks so many hold different experts",
+                             plan.expert, plan.data));
   }
+  if (section.has("sequence_parallel")) {
+    plan.sequence_parallel = section.flag("sequence_parallel");
+  }
+  plan.scatter_gather = section.flag("scatter_gather", false);
+  if (section.has("zero")) plan.zero = static_cast<int>(section.integer("zero", 0, 3));
+  plan.where_zero = section.where("zero");
+  // Each factor is below 2^20: three at a time fit 64 bits.
+  const std::int64_t group = std::int64_t{plan.tensor} * plan.context * plan.data;
+  if (group > kMaxTiles || group * plan.pipeline > kMaxTiles) {
+    section.fail("",
+                 fmt::format("{}: at most {} tiles are possible", plan.degrees_text(), kMaxTiles));
+  }
+}
+
+/// What `partition` may name: plans by the names of the systems that made them known.
+struct NamedPartition {
+  PartitionPreset preset = PartitionPreset::megatron;
+  bool sequence_parallel = false;
+  int zero = 0;
+  std::int64_t bucket = 0;
+};
+
+constexpr std::int64_t kDeepSpeedBucket = 500'000'000;  // bytes: reduce_bucket_size, its default
+
+std::vector<std::pair<std::string, NamedPartition>> named_partitions() {
+  using P = PartitionPreset;
+  return {{"megatron", {P::megatron, false, 0, 0}},
+          {"megatron-sp", {P::megatron, true, 0, 0}},
+          {"deepspeed-zero1", {P::megatron, false, 1, kDeepSpeedBucket}},
+          {"deepspeed-zero2", {P::megatron, false, 2, kDeepSpeedBucket}},
+          {"deepspeed-zero3", {P::megatron, false, 3, kDeepSpeedBucket}},
+          {"fsdp", {P::megatron, false, 3, 1}},
+          {"accpar", {P::accpar, false, 0, 0}},
+          {"weight-streaming", {P::streaming, false, 3, 1}}};
+}
+
+void read_cuts(const Section& operators, PlanConfig& plan) {
+  std::vector<std::string> axes;
+  for (const GroupAxis& a : make_axes(plan)) {
+    if (!a.outer) axes.push_back(a.name);
+  }
+  std::vector<std::pair<std::string, OpRole>> roles;
+  for (int r = 0; r < kOpRoles; ++r) {
+    roles.emplace_back(to_string(static_cast<OpRole>(r)), static_cast<OpRole>(r));
+  }
+  const std::vector<std::pair<std::string, std::optional<Dim>>> dims{
+      {"none", {}},      {"batch", Dim::batch}, {"head", Dim::head},    {"row", Dim::row},
+      {"col", Dim::col}, {"red", Dim::red},     {"expert", Dim::expert}};
+  for (const auto& [name, role] : roles) {
+    if (!operators.has(name)) continue;
+    const Section op = operators.section(name);
+    for (const std::string& axis : axes) {
+      if (!op.has(axis)) continue;
+      plan.cuts.push_back({role, axis, op.choice<std::optional<Dim>>(axis, dims), op.where(axis)});
+    }
+  }
+}
+
+void read_partition(const Section& root, PlanConfig& plan) {
+  const auto names = named_partitions();
+  NamedPartition named;
+  if (root.is_map("partition")) {
+    const Section map = root.section("partition");
+    named = map.choice<NamedPartition>("preset", names, "megatron");
+    read_cuts(map.section("operators"), plan);
+  } else {
+    named = root.choice<NamedPartition>("partition", names, "megatron");
+  }
+  plan.where_partition = root.where("partition");
+  plan.uneven =
+      root.choice<Uneven>("uneven", {{"refuse", Uneven::refuse}, {"pad", Uneven::pad}}, "refuse");
+  plan.partition = named.preset;
+  // What the user writes beside the name wins.
+  const Section parallelism = root.section("parallelism");
+  if (!parallelism.has("sequence_parallel")) plan.sequence_parallel = named.sequence_parallel;
+  if (!parallelism.has("zero")) plan.zero = named.zero;
+  const Section overlap = root.section("overlap");
+  plan.overlap.bucket = named.bucket;
+  if (overlap.has("bucket")) {
+    plan.overlap.bucket = overlap.text("bucket") == "none"
+                              ? 0
+                              : static_cast<std::int64_t>(overlap.bytes("bucket").value());
+  }
+  plan.overlap.prefetch =
+      static_cast<int>(overlap.integer("prefetch", 0, kMaxPrefetch, plan.overlap.prefetch));
 }
 
 void read_batch(const Section& batch, PlanConfig& plan) {
@@ -44,20 +162,26 @@ void read_batch(const Section& batch, PlanConfig& plan) {
                                      "sample; wanted: at least {}",
                                      plan.global_batch, plan.data, plan.data));
   }
-  if (plan.micro_batch > plan.replica_batch(0)) {
+  if (plan.expert > 1 && plan.global_batch % plan.data != 0) {
+    batch.fail("global", fmt::format("the global batch of {} does not divide over {} data-parallel "
+                                     "ranks; ranks that exchange tokens with each other's experts "
+                                     "need equal batches",
+                                     plan.global_batch, plan.data));
+  }
+  const std::int64_t largest = plan.replica_batch(0) / plan.expert;
+  if (plan.micro_batch > largest) {
     batch.fail("micro",
                fmt::format("a micro-batch of {} is larger than a replica's batch of {} ({} samples "
                            "over {} replicas); wanted: 1 to {}",
-                           plan.micro_batch, plan.replica_batch(0), plan.global_batch, plan.data,
-                           plan.replica_batch(0)));
+                           plan.micro_batch, largest, plan.global_batch, plan.data, largest));
   }
-  const std::int64_t count = (plan.replica_batch(0) + plan.micro_batch - 1) / plan.micro_batch;
+  const std::int64_t count = (largest + plan.micro_batch - 1) / plan.micro_batch;
   if (count > kMaxMicroBatches) {
     batch.fail("micro",
                fmt::format("a replica's batch of {} in micro-batches of {} makes {} of them; "
                            "at most {} are possible, so wanted: at least {}",
-                           plan.replica_batch(0), plan.micro_batch, count, kMaxMicroBatches,
-                           (plan.replica_batch(0) + kMaxMicroBatches - 1) / kMaxMicroBatches));
+                           largest, plan.micro_batch, count, kMaxMicroBatches,
+                           (largest + kMaxMicroBatches - 1) / kMaxMicroBatches));
   }
 }
 
@@ -84,11 +208,48 @@ void read_training(const Section& root, PlanConfig& plan) {
 
 using PlacementNames = std::vector<std::pair<std::string, PlacementKind>>;
 
-void read_placement_map(const Section& map, PlanConfig& plan, const PlacementNames& names) {
-  plan.placement = map.choice<PlacementKind>("kind", names, "block");
-  plan.where_placement = map.where("");
+void read_order(const Section& map, PlanConfig& plan) {
+  for (const std::string& name : map.texts("order")) {
+    const auto axis = std::find_if(kRankOrder.begin(), kRankOrder.end(),
+                                   [&](PlacedAxis a) { return name == to_string(a); });
+    if (axis == kRankOrder.end()) {
+      map.fail("order", fmt::format("'{}' is no axis; allowed: tensor, context, expert, data, "
+                                    "pipeline",
+                                    name));
+    }
+    if (std::find(plan.placement_order.begin(), plan.placement_order.end(), *axis) !=
+        plan.placement_order.end()) {
+      map.fail("order", fmt::format("'{}' is listed twice", name));
+    }
+    plan.placement_order.push_back(*axis);
+  }
+}
+
+/// A file that lists the tile of every rank, beside the plan.
+void read_listed_tiles(const Section& map, const std::string& plan_path, PlanConfig& plan) {
+  const std::filesystem::path file = map.text("file");
+  const std::filesystem::path beside = std::filesystem::path(plan_path).parent_path();
+  const Document listed =
+      Document::load((file.is_absolute() ? file : beside / file).string(), "placement");
+  const Section root = listed.root();
+  for (const auto& [x, y] : root.pairs("tiles")) {
+    if (x < 0 || y < 0 || x > kMaxTiles || y > kMaxTiles) {
+      root.fail("tiles", fmt::format("[{}, {}] is no tile", x, y));
+    }
+    plan.listed_tiles.emplace_back(static_cast<int>(x), static_cast<int>(y));
+  }
+  if (plan.listed_tiles.size() != static_cast<std::size_t>(plan.ranks())) {
+    root.fail("tiles", fmt::format("{} tiles are listed, the plan has {} ranks ({}); wanted: one "
+                                   "[x, y] for each, tensor ranks innermost, then context, expert, "
+                                   "data, pipeline",
+                                   plan.listed_tiles.size(), plan.ranks(), plan.degrees_text()));
+  }
+  root.finish();
+}
+
+void read_rectangle(const Section& map, PlanConfig& plan) {
   const bool width = map.has("width"), height = map.has("height");
-  if (plan.placement == PlacementKind::serpentine) {
+  if (plan.placement != PlacementKind::block) {
     if (width || height) {
       map.fail(width ? "width" : "height",
                "serpentine has no rectangles; width and height belong to "
@@ -96,44 +257,51 @@ void read_placement_map(const Section& map, PlanConfig& plan, const PlacementNam
     }
     return;
   }
+  const PlacedAxis inner = plan.axis_order().front();
+  const int unit = plan.degree(inner);
   if (width) plan.block_width = static_cast<int>(map.integer("width", 1, kMaxDegree));
   if (height) plan.block_height = static_cast<int>(map.integer("height", 1, kMaxDegree));
   // One side says the other.
   if (width != height) {
     const int given = width ? plan.block_width : plan.block_height;
-    if (plan.tensor % given == 0) {
-      (width ? plan.block_height : plan.block_width) = plan.tensor / given;
+    if (unit % given == 0) {
+      (width ? plan.block_height : plan.block_width) = unit / given;
     } else {
       map.fail(width ? "width" : "height",
-               fmt::format("{} does not divide the tensor degree {}; wanted: width × height = {}",
-                           given, plan.tensor, plan.tensor));
+               fmt::format("{} does not divide the {} degree {}; wanted: width × height = {}",
+                           given, to_string(inner), unit, unit));
     }
   }
-  if (width && height && std::int64_t{plan.block_width} * plan.block_height != plan.tensor) {
-    map.fail(
-        "width",
-        fmt::format("a rectangle of {} × {} holds {} tiles, the tensor degree is {}; wanted: "
-                    "width × height = {}",
-                    plan.block_width, plan.block_height,
-                    std::int64_t{plan.block_width} * plan.block_height, plan.tensor, plan.tensor));
+  if (width && height && std::int64_t{plan.block_width} * plan.block_height != unit) {
+    map.fail("width", fmt::format("a rectangle of {} × {} holds {} tiles, the {} degree is {}; "
+                                  "wanted: width × height = {}",
+                                  plan.block_width, plan.block_height,
+                                  std::int64_t{plan.block_width} * plan.block_height,
+                                  to_string(inner), unit, unit));
   }
 }
 
-void read_placement(const Section& root, PlanConfig& plan) {
+void read_placement(const Section& root, const std::string& plan_path, PlanConfig& plan) {
   const PlacementNames names{{"block", PlacementKind::block},
                              {"serpentine", PlacementKind::serpentine}};
   plan.where_placement = root.where("placement");
-  // The value may be a name or a map; the reader tells them apart only by refusing one.
-  std::optional<Section> map;
-  try {
-    map = root.section("placement");
-  } catch (const InputError&) {
-  }
-  if (map && root.has("placement")) {
-    read_placement_map(*map, plan, names);
-  } else {
+  if (!root.is_map("placement")) {
     plan.placement = root.choice<PlacementKind>("placement", names, "block");
+    return;
   }
+  const Section map = root.section("placement");
+  plan.where_placement = map.where("");
+  if (map.has("file")) {
+    plan.placement = PlacementKind::file;
+    for (const char* key : {"kind", "order", "width", "height"}) {
+      if (map.has(key)) map.fail(key, "a placement file lists every tile; nothing else is chosen");
+    }
+    read_listed_tiles(map, plan_path, plan);
+    return;
+  }
+  plan.placement = map.choice<PlacementKind>("kind", names, "block");
+  read_order(map, plan);
+  read_rectangle(map, plan);
 }
 
 void read_stages(const Section& root, PlanConfig& plan) {
@@ -155,30 +323,6 @@ void read_stages(const Section& root, PlanConfig& plan) {
 
 }  // namespace
 
-StateBytes PlanConfig::state_bytes() const {
-  StateBytes bytes;
-  const bool mixed = precision != DType::fp32;
-  bytes.weight = bytes_of(precision);
-  bytes.gradient = mode == Mode::training ? bytes.weight : 0;
-  if (mode == Mode::training) {
-    const int master = mixed ? 4 : 0;
-    if (optimizer == OptimizerKind::adam) bytes.optimizer = master + 8;
-    if (optimizer == OptimizerKind::sgd) bytes.optimizer = master;
-  }
-  return bytes;
-}
-
-std::int64_t PlanConfig::replica_batch(int replica) const {
-  return global_batch / data + (replica < global_batch % data ? 1 : 0);
-}
-
-std::vector<std::int64_t> PlanConfig::micro_batches(int replica) const {
-  const std::int64_t batch = replica_batch(replica);
-  std::vector<std::int64_t> sizes(static_cast<std::size_t>(batch / micro_batch), micro_batch);
-  if (batch % micro_batch != 0) sizes.push_back(batch % micro_batch);
-  return sizes;
-}
-
 PlanConfig read_plan(const Document& document) {
   const Section root = document.root();
   PlanConfig plan;
@@ -187,6 +331,7 @@ PlanConfig read_plan(const Document& document) {
   plan.mode = root.choice<Mode>(
       "mode", {{"training", Mode::training}, {"inference", Mode::inference}}, "training");
   read_parallelism(root.section("parallelism"), plan);
+  read_partition(root, plan);
   read_batch(root.section("batch"), plan);
   if (root.has("sequence")) plan.sequence = root.integer("sequence", 1, kMaxSequence);
   plan.where_sequence = root.where("sequence");
@@ -194,7 +339,7 @@ PlanConfig read_plan(const Document& document) {
   plan.precision = root.choice<DType>(
       "precision", {{"fp16", DType::fp16}, {"bf16", DType::bf16}, {"fp32", DType::fp32}}, "fp16");
   plan.where_precision = root.where("precision");
-  read_placement(root, plan);
+  read_placement(root, document.path(), plan);
   read_stages(root, plan);
   root.finish();
   return plan;

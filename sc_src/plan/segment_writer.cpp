@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include <tilewright/base/error.h>
 
@@ -41,8 +42,8 @@ constexpr std::int64_t kManyBlocks = 256;
 }  // namespace
 
 SegmentWriter::SegmentWriter(Program& program, std::string name, const Residency& residency,
-                             DType precision)
-    : program_(program), residency_(residency), precision_(precision) {
+                             DType precision, const std::vector<GroupAxis>& axes, PeerTables& peers)
+    : program_(program), residency_(residency), precision_(precision), axes_(axes), peers_(peers) {
   segment_.name = std::move(name);
 }
 
@@ -97,17 +98,25 @@ std::uint32_t SegmentWriter::transfer(Opcode op, std::uint16_t name, Phase phase
 }
 
 std::uint32_t SegmentWriter::message(Opcode op, std::uint16_t name, Phase phase, Cause cause,
-                                     Channel channel, Peers peer, Share share, const Waits& after) {
+                                     std::uint16_t channel, std::uint32_t peer, Share share,
+                                     const Waits& after) {
   Instruction i;
   i.op = op;
   i.engine = engine_of(op);
   i.name = name;
   i.phase = phase;
   i.cause = cause;
-  i.channel = static_cast<std::uint16_t>(channel);
-  i.operand = static_cast<std::uint32_t>(peer);
+  i.channel = channel;
+  i.operand = peer;
   i.share = share;
   return add(i, after);
+}
+
+std::uint32_t SegmentWriter::stage_message(Opcode op, Phase phase, Channel channel, Peers peer,
+                                           std::int64_t bytes, const Waits& after) {
+  return message(op, program_.intern("stage transfer"), phase, Cause::pipeline,
+                 static_cast<std::uint16_t>(channel), static_cast<std::uint32_t>(peer),
+                 whole(bytes), after);
 }
 
 std::uint32_t SegmentWriter::compute(std::uint16_t name, Phase phase, std::uint32_t shape,
@@ -172,8 +181,7 @@ void SegmentWriter::receive(const std::string& tensor, TensorClass cls,
   const std::uint16_t name = program_.intern("stage transfer");
   Waits ready;
   for (const std::int64_t part : parts) {
-    const std::uint32_t r =
-        message(Opcode::recv, name, phase, Cause::pipeline, channel, from, whole(part), {});
+    const std::uint32_t r = stage_message(Opcode::recv, phase, channel, from, part, {});
     ready = {r};
     if (!residency_[cls]) {
       ready = {transfer(Opcode::store, name, phase, Cause::memory, whole(part), {r})};
@@ -183,6 +191,12 @@ void SegmentWriter::receive(const std::string& tensor, TensorClass cls,
 }
 
 void SegmentWriter::gate(const std::string& tensor) { append_ready(tensor, gate_); }
+
+void SegmentWriter::join(const std::string& name, const std::vector<std::string>& tensors) {
+  Waits all;
+  for (const std::string& t : tensors) append_ready(t, all);
+  ready_[name] = all;
+}
 
 std::uint32_t SegmentWriter::shape(const Kernel& kernel, const KernelCost& cost, Engine engine,
                                    std::uint32_t pieces) {
@@ -299,10 +313,9 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
     stored = {stream_out(name, k.phase, store_bytes, n, streaming, done)};
   }
   if (sends) {
-    const std::uint16_t transfer_name = program_.intern("stage transfer");
     for (std::size_t p = 0; p < send.size(); ++p) {
-      message(Opcode::send, transfer_name, k.phase, Cause::pipeline, channel, to, whole(send[p]),
-              p + 1 == send.size() ? done : streaming);
+      stage_message(Opcode::send, k.phase, channel, to, send[p],
+                    p + 1 == send.size() ? done : streaming);
     }
   }
   for (const Access& w : k.writes) ready_[w.tensor] = residency_[w.cls] ? done : stored;
@@ -327,37 +340,66 @@ std::uint32_t SegmentWriter::stream_out(std::uint16_t name, Phase phase, std::in
   return i;
 }
 
-void SegmentWriter::collective(const Ring& ring, const Collective& what, const Access& from,
+void SegmentWriter::collective(const CollectiveRun& run, const Collective& what, const Access& from,
                                const Access& to) {
-  const std::uint32_t p = ring.parts;
-  if (p < 2 || what.bytes == 0) return;
-  const std::uint16_t name = program_.intern(ring.name);
+  int ranks = 1;
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if ((what.axes >> a & 1u) != 0) ranks *= axes_[a].degree;
+  }
+  if (ranks < 2 || what.bytes == 0) return;
   // The ring streams through the SRAM: the first chunk of a tensor in DRAM starts it, and its last
   // step of reduction (or the first of forwarding) waits for the rest.
   Waits first = gate_, all;
   append_ready(from.tensor, first);
+  const std::uint16_t name = program_.intern(run.name);
   if (!residency_[from.cls]) {
     const std::uint32_t l =
-        transfer(Opcode::load, name, ring.phase, Cause::memory, whole(from.bytes), first);
-    const std::int64_t chunk = what.bytes / p;
+        transfer(Opcode::load, name, run.phase, Cause::memory, whole(from.bytes), first);
+    const std::int64_t chunk = what.bytes / ranks;
     const bool cut = chunk > 0 && chunk < from.bytes;
     if (cut) segment_.code[l].head = static_cast<std::uint64_t>(chunk);
     first = {cut ? l | kHead : l};
     all = {l};
   }
+  Waits streaming, done;
+  if (what.kind == CollectiveKind::all_to_all) {
+    all.insert(all.end(), first.begin(), first.end());
+    streaming = all;
+    done = exchange_all(run, what, all);
+  } else {
+    std::tie(streaming, done) = ring(run, what, first, all);
+  }
+  ready_[to.tensor] = done;
+  if (!residency_[to.cls]) {
+    if (what.accumulate) {
+      done.push_back(
+          transfer(Opcode::load, name, run.phase, Cause::memory, whole(to.bytes), streaming));
+    }
+    ready_[to.tensor] = {stream_out(name, run.phase, to.bytes, ranks, streaming, done)};
+  }
+}
+
+std::pair<SegmentWriter::Waits, SegmentWriter::Waits> SegmentWriter::ring(const CollectiveRun& run,
+                                                                          const Collective& what,
+                                                                          const Waits& first,
+                                                                          const Waits& all) {
+  const auto axis = static_cast<std::size_t>(__builtin_ctz(what.axes));
+  const std::int64_t p = axes_[axis].degree;
+  const std::uint16_t name = program_.intern(run.name);
+  const std::uint16_t channel = peers_.channel(one_axis(axis, 1), run.background);
+  const std::uint32_t next = peers_.along(one_axis(axis, 1));
+  const std::uint32_t previous = peers_.along(one_axis(axis, -1));
   const auto chunk = [&](std::int64_t offset) {
-    const auto o = static_cast<std::uint32_t>(((offset % p) + p) % p);
-    Share s{static_cast<std::uint64_t>(what.bytes), p, o};
-    if (ring.position < 0) return s;
-    return whole(static_cast<std::int64_t>(s.bytes(static_cast<std::uint32_t>(ring.position))));
+    return Share(static_cast<std::uint64_t>(what.bytes), static_cast<std::uint32_t>(p),
+                 static_cast<std::uint32_t>(((offset % p) + p) % p),
+                 static_cast<std::uint32_t>(axes_[axis].stride));
   };
   const auto step = [&](const Share& send, const Share& recv, const Waits& after) {
-    message(Opcode::send, name, ring.phase, ring.cause, ring.channel, ring.next, send, after);
-    return message(Opcode::recv, name, ring.phase, ring.cause, ring.channel, ring.previous, recv,
-                   {});
+    message(Opcode::send, name, run.phase, run.cause, channel, next, send, after);
+    return message(Opcode::recv, name, run.phase, run.cause, channel, previous, recv, {});
   };
   Waits after = first, streaming = first;
-  const std::int64_t last = static_cast<std::int64_t>(p) - 2;
+  const std::int64_t last = p - 2;
   const bool reduces =
       what.kind == CollectiveKind::all_reduce || what.kind == CollectiveKind::reduce_scatter;
   if (reduces) {
@@ -380,19 +422,38 @@ void SegmentWriter::collective(const Ring& ring, const Collective& what, const A
       after = {step(chunk(shift - i), chunk(shift - 1 - i), after)};
     }
   }
-  if (what.kind == CollectiveKind::all_to_all) {
-    after.insert(after.end(), all.begin(), all.end());
-    streaming = after;
-    const std::int64_t part = what.bytes / p / p;
-    for (std::int64_t i = 0; i <= last; ++i) {
-      const Share rest = whole(part * (last + 1 - i));
-      after = {step(rest, rest, after)};
+  return {streaming, after};
+}
+
+SegmentWriter::Waits SegmentWriter::exchange_all(const CollectiveRun& run, const Collective& what,
+                                                 const Waits& all) {
+  std::vector<std::size_t> axes;
+  std::int64_t ranks = 1;
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if ((what.axes >> a & 1u) == 0 || axes_[a].degree < 2) continue;
+    axes.push_back(a);
+    ranks *= axes_[a].degree;
+  }
+  // Of its 1/ranks of the tensor a rank keeps, and sends each other one, as large a part again.
+  const std::int64_t part = (what.bytes + ranks * ranks - 1) / (ranks * ranks);
+  const std::uint16_t name = program_.intern(run.name);
+  const auto shifts = [&](std::int64_t rank, int sign) {
+    AxisShifts s{};
+    for (const std::size_t a : axes) {
+      s[a] = sign * static_cast<int>(rank % axes_[a].degree);
+      rank /= axes_[a].degree;
     }
+    return s;
+  };
+  Waits got;
+  for (std::int64_t i = 1; i < ranks; ++i) {
+    const std::uint16_t channel = peers_.channel(shifts(i, 1), run.background);
+    message(Opcode::send, name, run.phase, run.cause, channel, peers_.along(shifts(i, 1)),
+            whole(part), all);
+    got = {message(Opcode::recv, name, run.phase, run.cause, channel, peers_.along(shifts(i, -1)),
+                   whole(part), {})};
   }
-  ready_[to.tensor] = after;
-  if (!residency_[to.cls]) {
-    ready_[to.tensor] = {stream_out(name, ring.phase, to.bytes, p, streaming, after)};
-  }
+  return got;
 }
 
 void SegmentWriter::send(const std::string& tensor, const std::vector<std::int64_t>& parts,
@@ -400,8 +461,7 @@ void SegmentWriter::send(const std::string& tensor, const std::vector<std::int64
   Waits after = gate_;
   append_ready(tensor, after);
   for (const std::int64_t part : parts) {
-    message(Opcode::send, program_.intern("stage transfer"), phase, Cause::pipeline, channel, to,
-            whole(part), after);
+    stage_message(Opcode::send, phase, channel, to, part, after);
   }
 }
 
@@ -415,10 +475,11 @@ void SegmentWriter::exchange(const std::string& name_text, const std::string& te
     after = {
         transfer(Opcode::load, name, Phase::gradient_sync, Cause::memory, whole(bytes), after)};
   }
-  message(Opcode::send, name, Phase::gradient_sync, Cause::pipeline, channel, peer, whole(bytes),
-          after);
-  Waits got = {message(Opcode::recv, name, Phase::gradient_sync, Cause::pipeline, channel, peer,
-                       whole(bytes), {})};
+  const auto c = static_cast<std::uint16_t>(channel);
+  const auto p = static_cast<std::uint32_t>(peer);
+  message(Opcode::send, name, Phase::gradient_sync, Cause::pipeline, c, p, whole(bytes), after);
+  Waits got = {
+      message(Opcode::recv, name, Phase::gradient_sync, Cause::pipeline, c, p, whole(bytes), {})};
   if (!resident) {
     got = {transfer(Opcode::store, name, Phase::gradient_sync, Cause::memory, whole(bytes), got)};
   }

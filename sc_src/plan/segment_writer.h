@@ -5,39 +5,23 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tilewright/plan/cost.h>
 #include <tilewright/plan/kernels.h>
 #include <tilewright/program/program.h>
 
+#include "peers.h"
+
 namespace tilewright {
 
-/// Tables of TileGroup::peers, the same in every group that lower() writes.
-enum class Peers : std::uint32_t {
-  tensor_next,
-  tensor_previous,
-  stage_next,
-  stage_previous,
-  replica_next,
-  replica_previous,
-  tied,  ///< the other holder of the tied embedding table
-};
-constexpr int kPeerTables = 7;
-
-/// Program::channels of lower().
-enum class Channel : std::uint16_t { tensor, forward, backward, data, tied };
-
-/// The ring that a collective runs on.
-struct Ring {
+/// A collective as a segment runs it.
+struct CollectiveRun {
   std::string name;
   Phase phase = Phase::forward;
+  bool background = false;  ///< in a background call
   Cause cause = Cause::tensor;
-  Channel channel = Channel::tensor;
-  Peers next = Peers::tensor_next, previous = Peers::tensor_previous;
-  std::uint32_t parts = 1;
-  /// Position on the ring when it is not the rank in the tile group (data rings): -1 = the rank.
-  std::int64_t position = -1;
 };
 
 class SegmentWriter {
@@ -46,7 +30,8 @@ class SegmentWriter {
   /// implies the others since engines complete in order.
   using Waits = std::vector<std::uint32_t>;
 
-  SegmentWriter(Program& program, std::string name, const Residency& residency, DType precision);
+  SegmentWriter(Program& program, std::string name, const Residency& residency, DType precision,
+                const std::vector<GroupAxis>& axes, PeerTables& peers);
 
   /// Allocations at the start of a call, once all earlier calls are complete.
   void allocate(Space space, std::int64_t bytes);
@@ -59,16 +44,20 @@ class SegmentWriter {
   /// Everything written from here on waits for `tensor` (a backward pass starts with its gradient).
   void gate(const std::string& tensor);
 
+  /// From here on `name` stands for all of these tensors together.
+  void join(const std::string& name, const std::vector<std::string>& tensors);
+
   /// A kernel. When `send` is not empty its write `sent` leaves as messages of those sizes (one or
   /// two) to `to` and is not stored.
   void kernel(const Kernel& kernel, const KernelCost& cost, const std::string& sent = "",
               const std::vector<std::int64_t>& send = {}, Channel channel = Channel::forward,
               Peers to = Peers::stage_next);
 
-  /// Converts `from` into `to` (the same tensor for an all-reduce): reduce-scatter and all-gather
-  /// are parts-1 steps of one chunk, an all-reduce one after the other; an all-to-all passes on,
-  /// step by step, what is not for the rank itself.
-  void collective(const Ring& ring, const Collective& what, const Access& from, const Access& to);
+  /// Converts `from` into `to` (the same tensor for an all-reduce). Reduce-scatter and all-gather
+  /// are degree-1 steps of one chunk around the ring of the axis, an all-reduce one after the
+  /// other; in an all-to-all every rank sends every other one what it needs.
+  void collective(const CollectiveRun& run, const Collective& what, const Access& from,
+                  const Access& to);
   /// Sends a tensor that is complete.
   void send(const std::string& tensor, const std::vector<std::int64_t>& parts, Phase phase,
             Channel channel, Peers to);
@@ -87,8 +76,16 @@ class SegmentWriter {
   std::uint32_t add(Instruction i, const Waits& after);
   std::uint32_t transfer(Opcode op, std::uint16_t name, Phase phase, Cause cause, Share share,
                          const Waits& after);
-  std::uint32_t message(Opcode op, std::uint16_t name, Phase phase, Cause cause, Channel channel,
-                        Peers peer, Share share, const Waits& after);
+  std::uint32_t message(Opcode op, std::uint16_t name, Phase phase, Cause cause,
+                        std::uint16_t channel, std::uint32_t peer, Share share, const Waits& after);
+  std::uint32_t stage_message(Opcode op, Phase phase, Channel channel, Peers peer,
+                              std::int64_t bytes, const Waits& after);
+  /// The two families of collectives: around the ring of an axis, and straight to every rank. Take
+  /// what the first message and what the whole waits for; return what the first of the result and
+  /// all of it wait for.
+  std::pair<Waits, Waits> ring(const CollectiveRun& run, const Collective& what, const Waits& first,
+                               const Waits& all);
+  Waits exchange_all(const CollectiveRun& run, const Collective& what, const Waits& all);
   std::uint32_t compute(std::uint16_t name, Phase phase, std::uint32_t shape, Engine engine,
                         std::uint32_t begin, std::uint32_t amount, const Waits& after);
   /// Stores `bytes` that become available from `first` on and are complete after `last`.
@@ -102,6 +99,8 @@ class SegmentWriter {
   Segment segment_;
   Residency residency_;
   DType precision_;
+  const std::vector<GroupAxis>& axes_;
+  PeerTables& peers_;
   std::map<std::string, Waits> ready_;  // what completes a tensor
   Waits gate_;
   Waits buffers_;         // what frees the working buffers for the next kernel's loads

@@ -43,7 +43,7 @@ std::int64_t StagePlan::dram_bytes() const {
   return sum;
 }
 
-Kernel optimizer_kernel(const PlanConfig& plan, std::int64_t local_parameters) {
+Kernel optimizer_kernel(const PlanConfig& plan, std::int64_t parameters) {
   // Passes over the parameters, counting the elementary vector instructions of the update:
   // Adam: two moments (2 + 3), bias correction and root (3), step and weight decay (3), casts (1).
   const int passes = plan.optimizer == OptimizerKind::adam  ? 12
@@ -53,10 +53,10 @@ Kernel optimizer_kernel(const PlanConfig& plan, std::int64_t local_parameters) {
   k.name = "optimizer";
   k.phase = Phase::optimizer;
   const StateBytes state = plan.state_bytes();
-  k.vector_elements = static_cast<double>(passes) * static_cast<double>(local_parameters);
-  const Access gradient{"gradient", TensorClass::gradient, local_parameters * state.gradient};
-  const Access moments{"optimizer", TensorClass::optimizer, local_parameters * state.optimizer};
-  const Access weight{"weight", TensorClass::weight, local_parameters * state.weight};
+  k.vector_elements = static_cast<double>(passes) * static_cast<double>(parameters);
+  const Access gradient{"gradient", TensorClass::gradient, parameters * state.gradient};
+  const Access moments{"optimizer", TensorClass::optimizer, parameters * state.optimizer};
+  const Access weight{"weight", TensorClass::weight, parameters * state.weight};
   k.reads = {gradient};
   // With an fp32 master copy the update starts from it and the working weights are only written.
   if (moments.bytes > 0) k.reads.push_back(moments);
@@ -73,6 +73,7 @@ StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const Mac
       machine_(machine),
       placement_(placement),
       splits_(make_splits(plan)),
+      sharding_(graph, splits_, plan.zero),
       boundary_(boundary_layouts(graph, splits_)),
       dram_of_(assign_dram(machine)) {
   clients_.assign(machine.dram.sites.size(), 0);
@@ -92,7 +93,17 @@ KernelOptions StagePlanner::kernel_options(std::int64_t samples) const {
   o.state = plan_.state_bytes();
   o.training = plan_.mode == Mode::training;
   o.recompute = plan_.recomputation == Recomputation::full;
+  o.accumulate = sharding_.zero() < 2;
   return o;
+}
+
+ParametersByAxes StagePlanner::block_parameters(std::uint32_t block) const {
+  ParametersByAxes result;
+  for (const Operator& op : graph_.blocks[block].operators) {
+    const std::int64_t local = op.weights.empty() ? 0 : splits_.local_parameters(op);
+    if (local > 0) result[splits_.summed_gradients(op)] += local;
+  }
+  return result;
 }
 
 const BlockKernels& StagePlanner::kernels(std::uint32_t block, std::int64_t samples) {
@@ -125,8 +136,8 @@ const BlockCosts& StagePlanner::costs(std::uint32_t block, std::int64_t samples,
 
 KernelCost StagePlanner::optimizer_cost(const StagePlan& stage) const {
   const auto free = static_cast<std::int64_t>(machine_.sram.capacity.value()) - stage.sram_resident;
-  return kernel_cost(optimizer_kernel(plan_, stage.local_parameters), stage.residency, free,
-                     plan_.precision, plan_.state_bytes(), rates_);
+  return kernel_cost(optimizer_kernel(plan_, sharding_.optimizer(stage.parameters_by_axes)),
+                     stage.residency, free, plan_.precision, plan_.state_bytes(), rates_);
 }
 
 std::vector<StageRange> StagePlanner::cut() const {
@@ -137,7 +148,7 @@ std::vector<StageRange> StagePlanner::cut() const {
   // embedding or a loss moves without computing.
   std::vector<double> of_block;
   for (const Block& block : graph_.blocks) {
-    const BlockKernels k = make_kernels(block, kernel_options(plan_.micro_batch));
+    const BlockKernels k = make_kernels(block, kernel_options(plan_.group_micro_batch()));
     const auto free = static_cast<std::int64_t>(machine_.sram.capacity.value());
     double seconds = 0;
     for (const auto* list : {&k.forward, &k.recompute, &k.backward}) {
@@ -189,7 +200,9 @@ StagePlan StagePlanner::plan_stage(int stage, const StageRange& range) {
     for (const Operator& op : block.operators) {
       if (!layer && !op.weights.empty() && !tied.insert(op.weights.front().tensor).second) continue;
       s.parameters += whole.local_parameters(op);
-      s.local_parameters += splits_.local_parameters(op);
+      const std::int64_t local = splits_.local_parameters(op);
+      s.local_parameters += local;
+      if (local > 0) s.parameters_by_axes[splits_.summed_gradients(op)] += local;
     }
   }
   const auto m = static_cast<std::uint32_t>(plan_.micro_batches(0).size());
@@ -221,20 +234,33 @@ void StagePlanner::list_memory(StagePlan& s) {
   const StateBytes state = plan_.state_bytes();
   std::int64_t stash = 0, rebuilt = 0, temporaries = 0;
   for (std::size_t i = s.range.first; i < s.range.last; ++i) {
-    const BlockKernels& k = kernels(graph_.chain[i], plan_.micro_batch);
+    const BlockKernels& k = kernels(graph_.chain[i], plan_.group_micro_batch());
     stash += k.stash_bytes();
     rebuilt = std::max(rebuilt, k.rebuilt_bytes());
     temporaries = std::max(temporaries, k.temporaries);
   }
-  const auto add = [&](std::string name, TensorClass cls, std::int64_t bytes) {
-    if (bytes > 0) s.memory.push_back({std::move(name), cls, bytes, false});
+  const auto add = [&](std::string name, TensorClass cls, std::int64_t bytes,
+                       bool transient = false) {
+    if (bytes > 0) s.memory.push_back({std::move(name), cls, bytes, false, transient});
   };
-  add("weights", TensorClass::weight, s.local_parameters * state.weight);
-  add("gradients", TensorClass::gradient, s.local_parameters * state.gradient);
-  add("optimiser state", TensorClass::optimizer, s.local_parameters * state.optimizer);
+  add("weights", TensorClass::weight, sharding_.weights(s.parameters_by_axes) * state.weight);
+  add("gradients", TensorClass::gradient,
+      sharding_.gradients(s.parameters_by_axes) * state.gradient);
+  add("optimiser state", TensorClass::optimizer,
+      sharding_.optimizer(s.parameters_by_axes) * state.optimizer);
   add(fmt::format("stashed activations ({} micro-batches in flight)", s.in_flight),
-      TensorClass::saved, stash * s.in_flight);
-  add("recomputed activations (1 layer)", TensorClass::saved, rebuilt);
+      TensorClass::saved, stash * s.in_flight, true);
+  add("recomputed activations (1 layer)", TensorClass::saved, rebuilt, true);
+  std::int64_t block = 0;  // parameters of the largest
+  for (std::size_t i = s.range.first; i < s.range.last; ++i) {
+    block = std::max(block, total(block_parameters(graph_.chain[i])));
+  }
+  if (sharding_.active() && sharding_.zero() >= 3) {
+    add("gathered weights (1 block)", TensorClass::weight, block * state.weight, true);
+  }
+  if (sharding_.active() && sharding_.zero() >= 2) {
+    add("gradients to be reduced (1 block)", TensorClass::gradient, block * state.gradient, true);
+  }
   add("temporary activations", TensorClass::temporary, temporaries);
   std::stable_sort(s.memory.begin(), s.memory.end(),
                    [](const MemoryItem& a, const MemoryItem& b) { return a.bytes > b.bytes; });
@@ -248,8 +274,9 @@ std::optional<std::pair<double, double>> StagePlanner::evaluate(const StagePlan&
   };
   const auto micro_batches = static_cast<double>(plan_.micro_batches(0).size());
   for (std::size_t i = s.range.first; i < s.range.last; ++i) {
-    const BlockKernels& k = kernels(graph_.chain[i], plan_.micro_batch);
-    const BlockCosts& c = costs(graph_.chain[i], plan_.micro_batch, s.residency, s.sram_resident);
+    const BlockKernels& k = kernels(graph_.chain[i], plan_.group_micro_batch());
+    const BlockCosts& c =
+        costs(graph_.chain[i], plan_.group_micro_batch(), s.residency, s.sram_resident);
     if (!c.feasible()) return {};
     for (std::size_t j = 0; j < k.forward.size(); ++j) {
       account(k.forward[j], c.forward[j], micro_batches);
@@ -264,7 +291,7 @@ std::optional<std::pair<double, double>> StagePlanner::evaluate(const StagePlan&
   if (plan_.mode == Mode::training && plan_.optimizer != OptimizerKind::none) {
     const KernelCost c = optimizer_cost(s);
     if (!c.feasible) return {};
-    account(optimizer_kernel(plan_, s.local_parameters), c, 1);
+    account(optimizer_kernel(plan_, sharding_.optimizer(s.parameters_by_axes)), c, 1);
   }
   return std::make_pair(seconds, traffic);
 }
@@ -299,9 +326,10 @@ bool StagePlanner::choose_residency(StagePlan& stage) {
   stage = chosen;
   for (MemoryItem& item : stage.memory) item.in_sram = stage.residency[item.cls];
   for (std::size_t i = stage.range.first; i < stage.range.last; ++i) {
-    stage.sram_working = std::max(stage.sram_working, costs(graph_.chain[i], plan_.micro_batch,
-                                                            stage.residency, stage.sram_resident)
-                                                          .footprint());
+    stage.sram_working = std::max(
+        stage.sram_working,
+        costs(graph_.chain[i], plan_.group_micro_batch(), stage.residency, stage.sram_resident)
+            .footprint());
   }
   return true;
 }
@@ -313,8 +341,8 @@ void StagePlanner::check_dram(const std::vector<StagePlan>& stages) {
   std::vector<std::int64_t> heaviest_bytes(load.size(), 0);
   for (const StagePlan& s : stages) {
     std::vector<std::int64_t> of_stage(load.size(), 0);
-    for (int replica = 0; replica < plan_.data; ++replica) {
-      for (int r = 0; r < plan_.tensor; ++r) {
+    for (int replica = 0; replica < plan_.replicas(); ++replica) {
+      for (int r = 0; r < plan_.group_ranks(); ++r) {
         const auto& controllers = dram_of_[placement_.tile(s.stage, replica, r)];
         for (const DramId d : controllers) {
           of_stage[index(d)] += share_of(s.dram_bytes(), controllers.size());

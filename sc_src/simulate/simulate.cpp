@@ -35,8 +35,8 @@ void fill_stages(const LoweredPlan& lowered, const RunStatistics& run, Result& r
     r.parameters = s.parameters;
     r.micro_batches_in_flight = s.in_flight;
     std::vector<TileId> tiles;
-    for (int replica = 0; replica < lowered.placement.data; ++replica) {
-      const auto group = lowered.placement.tensor_group(s.stage, replica);
+    for (int replica = 0; replica < lowered.placement.replicas; ++replica) {
+      const auto group = lowered.placement.tile_group(s.stage, replica);
       tiles.insert(tiles.end(), group.begin(), group.end());
     }
     summarise_stage(run, tiles, r);

@@ -91,7 +91,7 @@ TEST(Placement, OneDiePerStageOnTheWafer) {
   EXPECT_EQ(placed.block_width, 4);
   EXPECT_EQ(placed.block_height, 4);
   for (int s = 0; s < 20; ++s) {
-    const auto group = placed.tensor_group(s, 0);
+    const auto group = placed.tile_group(s, 0);
     const int die = m.die(group[0]);
     for (std::size_t i = 0; i < group.size(); ++i) {
       EXPECT_EQ(m.die(group[i]), die);
@@ -111,7 +111,8 @@ TEST(Placement, ReplicasOfAStageAreNeighbours) {
   expect_valid(placed, p, m);
   for (int s = 0; s < 8; ++s) {
     for (int r = 0; r < 16; ++r) {
-      const auto group = placed.data_group(s, r);
+      std::vector<TileId> group;
+      for (int d = 0; d < placed.replicas; ++d) group.push_back(placed.tile(s, d, r));
       ASSERT_EQ(group.size(), 2u);
       EXPECT_EQ(m.hops(group[0], group[1]), 4);
     }
@@ -143,7 +144,7 @@ TEST(Placement, GroupsThatStayInsideDiesCrossNoBoundary) {
   const MachineConfig m = platform("tx8-wafer");
   const Placement placed = place(plan(40, 6), m);
   for (int s = 0; s < 40; ++s) {
-    const auto group = placed.tensor_group(s, 0);
+    const auto group = placed.tile_group(s, 0);
     for (const TileId t : group) EXPECT_EQ(m.die(t), m.die(group[0]));
   }
   // More groups than fit that way go over the boundaries rather than fail.
@@ -156,7 +157,7 @@ TEST(Placement, OddGroups) {
     const PlanConfig p = plan(t == 3 ? 5 : 25 / t, t);  // five rows of one 3 × 1 each
     const Placement placed = place(p, m);
     expect_valid(placed, p, m);
-    const auto group = placed.tensor_group(0, 0);
+    const auto group = placed.tile_group(0, 0);
     for (std::size_t i = 1; i < group.size(); ++i) EXPECT_EQ(m.hops(group[i - 1], group[i]), 1);
   }
   // 24 of 25 tiles: 6 × 4 does not fit, and no other rectangle does.
@@ -232,7 +233,7 @@ TEST(Placement, WhatDoesNotFitIsRefusedWithBothNumbers) {
   p = plan(2, 17 * 2);  // 17 × 2 fits, 34 × 1 does not
   EXPECT_EQ(error_of(p, m), "");
   p = plan(1, 31);
-  EXPECT_THAT(error_of(p, m), HasSubstr("no rectangle of the 31 tiles"));
+  EXPECT_THAT(error_of(p, m), HasSubstr("no rectangle of 31 tiles"));
   p = plan(40, 8);
   p.block_width = 8;
   p.block_height = 1;
@@ -283,7 +284,7 @@ TEST(Placement, EveryRankHasItsOwnTileWhateverTheShape) {
       EXPECT_EQ(placed.block_width * placed.block_height, p.tensor);
       for (int s = 0; s < p.pipeline; ++s) {
         for (int r = 0; r < p.data; ++r) {
-          const auto group = placed.tensor_group(s, r);
+          const auto group = placed.tile_group(s, r);
           for (std::size_t i = 1; i < group.size(); ++i) {
             EXPECT_EQ(m.hops(group[i - 1], group[i]), 1);
           }

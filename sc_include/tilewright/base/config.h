@@ -83,6 +83,9 @@ class Section {
   /// as Hugging Face configs write it for "not given".
   bool is_null(const std::string& key) const;
 
+  /// Present, as a map of keys: for values that may be a name or a map.
+  bool is_map(const std::string& key) const;
+
   std::string text(const std::string& key) const;
   std::string text(const std::string& key, const std::string& fallback) const;
   bool flag(const std::string& key, std::optional<bool> fallback = {}) const;

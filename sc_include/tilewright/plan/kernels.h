@@ -34,11 +34,13 @@ struct Access {
 
 enum class CollectiveKind : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all };
 
-/// A conversion of reads[0] into writes[0] over one axis of the tile group.
+/// A conversion of reads[0] into writes[0] over one axis of the ranks; an all_to_all over all axes
+/// whose cut changes, so that each byte moves once.
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
-  std::size_t axis = 0;
-  std::int64_t bytes = 0;  ///< of the tensor where the axis does not cut it
+  AxisSet axes = 0;
+  std::int64_t bytes = 0;   ///< of the tensor where none of the axes cuts it
+  bool accumulate = false;  ///< the result is added to what is stored (a reduce_scatter's)
 };
 
 struct Kernel {
@@ -75,9 +77,6 @@ struct BlockKernels {
       stash;  ///< kept per micro-batch from forward to backward (input included)
   std::vector<SizedTensor> rebuilt;  ///< produced by recomputation, alive during backward
   std::int64_t temporaries = 0;      ///< peak bytes of other tensors alive between kernels
-  /// Bytes of weight gradients that hold this rank's samples or tokens only, by axis: to be summed
-  /// over the axis once per iteration.
-  std::array<std::int64_t, kMaxAxes> partial_gradients{};
   std::int64_t stash_bytes() const;
   std::int64_t rebuilt_bytes() const;
 };
@@ -89,6 +88,9 @@ struct KernelOptions {
   DType precision = DType::fp16;
   StateBytes state{};
   bool training = true;
+  /// Weight gradients are added to what earlier micro-batches left; otherwise they are reduced
+  /// micro-batch by micro-batch (ZeRO 2 and 3).
+  bool accumulate = true;
   /// Full: a layer keeps its input only and runs again before its backward pass; the masks of other
   /// blocks are drawn again from their seed.
   bool recompute = false;

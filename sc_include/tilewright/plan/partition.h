@@ -1,9 +1,12 @@
 // How operators are split over the ranks of a tile group, and where that leaves their tensors.
 //
-// The ranks of a group are laid out over axes (tensor, ...). Each operator names, per axis, the
-// dimension it cuts, or none; a tensor then has a layout per axis, and where producer and consumer
-// disagree a collective converts one into the other. Megatron's tensor parallelism, sequence
-// parallelism and every per-operator mixture are assignments in this vocabulary.
+// The ranks of a stage are laid out over axes: tensor (one to three), context, expert, data. Each
+// operator names, per axis, the dimension it cuts, or none; a tensor then has a layout per axis,
+// and where producer and consumer disagree a collective converts one into the other. A weight whose
+// operator cuts something the weight does not have (samples, tokens) is held by every rank of the
+// axis, and its gradient is a sum over it. Megatron's tensor parallelism, sequence and context
+// parallelism, data and expert parallelism and every per-operator mixture are assignments in this
+// vocabulary.
 #pragma once
 
 #include <array>
@@ -20,13 +23,18 @@ namespace tilewright {
 
 struct PlanConfig;
 
-/// One axis of a tile group.
+/// One axis of the ranks of a stage.
 struct GroupAxis {
-  std::string name;  ///< "tensor"
+  std::string name;  ///< "tensor", "tensor_x", "context", "expert", "data"
   int degree = 1;
   Cause cause = Cause::tensor;  ///< on whose behalf its collectives run
+  int stride = 1;               ///< between ranks of the stage that are neighbours on this axis
+  /// Replicas with micro-batches of their own: extents are already one replica's.
+  bool outer = false;
 };
-constexpr int kMaxAxes = 3;
+constexpr int kMaxAxes = 6;
+/// A set of axes, by bit.
+using AxisSet = std::uint32_t;
 
 /// Per axis, the dimension an operator cuts.
 struct Partition {
@@ -41,6 +49,7 @@ enum class Layout : std::uint8_t {
   token,       ///< cut by token
   feature,     ///< cut by feature, or by attention head
   key,         ///< attention scores cut by key token
+  expert,      ///< routed tokens cut by expert
 };
 std::string to_string(Layout layout);
 using Layouts = std::array<Layout, kMaxAxes>;
@@ -51,8 +60,13 @@ class Splits {
   explicit Splits(std::vector<GroupAxis> axes);
 
   const std::vector<GroupAxis>& axes() const { return axes_; }
+  /// The axis of that name, or nothing.
+  std::optional<std::size_t> find(const std::string& name) const;
+  /// Ranks of a tile group: one replica's.
   int ranks() const;
   void set(OpRole role, std::size_t axis, std::optional<Dim> dim);
+  void set_all(std::size_t axis, std::optional<Dim> dim);
+  std::optional<Dim> cut(OpRole role, std::size_t axis) const;
 
   Partition of(const Operator& op) const;
   int degree(const Partition& partition, Dim dim) const;
@@ -61,6 +75,9 @@ class Splits {
   Extents local(const Operator& op, std::int64_t samples) const;
   /// Parameters one rank holds of an operator, biases included.
   std::int64_t local_parameters(const Operator& op) const;
+  /// The axes over which the gradients of the operator's weights are summands: its cut there is of
+  /// a dimension that the weights do not have.
+  AxisSet summed_gradients(const Operator& op) const;
 
   /// Layouts of an operand as the operator needs it (inputs) or leaves it (outputs).
   Layouts input_layouts(const Operator& op, const Operand& operand) const;
@@ -74,6 +91,9 @@ class Splits {
   std::vector<GroupAxis> axes_;
   std::array<std::array<std::optional<Dim>, kMaxAxes>, kOpRoles> by_role_{};
 };
+
+/// The axes of a plan, innermost first; degrees of 1 included.
+std::vector<GroupAxis> make_axes(const PlanConfig& plan);
 
 /// The splits of a plan: Megatron's tensor parallelism (arXiv 1909.08053: QKV, up projection, head
 /// and loss by output feature, attention by head, output and down projection and the

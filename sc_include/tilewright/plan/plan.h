@@ -1,8 +1,11 @@
 // A parallelism plan as its user writes it: degrees, batch, schedule, recomputation, placement.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tilewright/base/config.h>
@@ -18,8 +21,16 @@ enum class OptimizerKind { none, sgd, adam };
 enum class Mode { training, inference };
 enum class PlacementKind {
   serpentine,  ///< ranks follow a snake through all tiles of the machine
-  block,       ///< every tensor group is a rectangle, rectangles follow a snake
+  block,       ///< the ranks of the innermost axis are a rectangle, rectangles follow a snake
+  file,        ///< as listed
 };
+/// What ranks are numbered by, and laid over the mesh by, axis inside axis.
+enum class PlacedAxis { tensor, context, expert, data, pipeline };
+/// The numbering, innermost first.
+constexpr std::array<PlacedAxis, 5> kRankOrder{PlacedAxis::tensor, PlacedAxis::context,
+                                               PlacedAxis::expert, PlacedAxis::data,
+                                               PlacedAxis::pipeline};
+const char* to_string(PlacedAxis axis);
 
 /// Bytes held per parameter, model.md §8. fp16/bf16: 2 weight + 2 gradient, and an fp32 master
 /// copy with the optimiser; fp32: 4 + 4 and no master copy.
@@ -30,11 +41,57 @@ struct StateBytes {
   int total() const { return weight + gradient + optimizer; }
 };
 
+/// How operators are split over the tensor axes.
+enum class PartitionPreset {
+  megatron,   ///< columns, then rows (arXiv 1909.08053); a second axis the other way round
+  accpar,     ///< by sample, input or output features, as a cost recursion chooses (1910.02342)
+  streaming,  ///< every operator by token: each rank has all weights pass by
+};
+
+/// What becomes of an extent that a cut does not divide.
+enum class Uneven {
+  refuse,
+  pad,  ///< every rank works on the largest part; the report says so
+};
+
+/// A user's own cut of an operator: over `axis` by `dim`, or not at all.
+struct OperatorCut {
+  OpRole role = OpRole::qkv;
+  std::string axis;
+  std::optional<Dim> dim;
+  std::string where;
+};
+
+/// What runs beside the computation instead of after it.
+struct Overlap {
+  /// Gradients are summed over the replicas in buckets of whole blocks of at least so many bytes,
+  /// each as soon as the last backward pass is through it; 0: all at the end.
+  std::int64_t bucket = 0;
+  /// ZeRO 3: how many blocks ahead parameters are gathered; 0: when the block is next.
+  int prefetch = 1;
+};
+
 struct PlanConfig {
   std::string name;
   int pipeline = 1, tensor = 1, data = 1;
+  /// Ranks that share the tokens of a sample; they hold the same weights.
+  int context = 1;
+  /// Of the data-parallel ranks, so many hold different experts; divides `data`.
+  int expert = 1;
+  /// Degrees of the axes of the tensor group, one to three; their product is `tensor`. Empty: one.
+  std::vector<int> tensor_shape;
   /// Norms, dropouts and residuals are cut by token over the tensor group (arXiv 2205.05198).
   bool sequence_parallel = false;
+  PartitionPreset partition = PartitionPreset::megatron;
+  std::vector<OperatorCut> cuts;  ///< on top of the preset
+  Uneven uneven = Uneven::refuse;
+  /// ZeRO (arXiv 1910.02054): what each of the ranks that hold the same weights keeps only a part
+  /// of. 1: the optimiser state, 2: and the gradients, 3: and the weights.
+  int zero = 0;
+  Overlap overlap;
+  /// Every tensor rank sends its part of a stage's output, and the next stage gathers them
+  /// (arXiv 2104.04473 §4.1). Without effect when the output is cut already.
+  bool scatter_gather = false;
   std::int64_t global_batch = 1;  ///< samples per iteration, all replicas together
   std::int64_t micro_batch = 1;   ///< samples per micro-batch of one replica; the last may be short
   std::int64_t sequence = 0;      ///< tokens per sample; 0: the model's
@@ -44,19 +101,34 @@ struct PlanConfig {
   Mode mode = Mode::training;
   DType precision = DType::fp16;  ///< fp16 and bf16 are mixed precision
   PlacementKind placement = PlacementKind::block;
-  int block_width = 0, block_height = 0;  ///< of a tensor group's rectangle; 0: chosen
+  int block_width = 0, block_height = 0;          ///< of a rectangle; 0: chosen
+  std::vector<PlacedAxis> placement_order;        ///< innermost first; empty: kRankOrder
+  std::vector<std::pair<int, int>> listed_tiles;  ///< mesh coordinates by rank, for `file`
   /// Layers per stage, first to last; empty: cost-balanced.
   std::vector<std::int64_t> stage_layers;
   /// Where the user wrote them, for errors found when model and machine are known:
   /// "plans/a.yaml:4: parallelism.tensor".
   std::string where_tensor, where_pipeline, where_data, where_batch, where_stages, where_placement,
-      where_precision, where_sequence;
+      where_precision, where_sequence, where_context, where_expert, where_zero, where_partition;
 
-  int ranks() const { return pipeline * tensor * data; }
+  int ranks() const { return pipeline * tensor * context * data; }
+  /// Ranks that work on the same micro-batches: one tile group.
+  int group_ranks() const { return tensor * context * expert; }
+  /// Tile groups of a stage.
+  int replicas() const { return data / expert; }
+  /// Ranks along an axis; along `data` the tile groups.
+  int degree(PlacedAxis axis) const;
+  std::vector<PlacedAxis> axis_order() const;
+  /// "pipeline 20 × tensor 16 × data 1": what the ranks come from.
+  std::string degrees_text() const;
   StateBytes state_bytes() const;
-  /// Samples of replica r: global_batch cut as evenly as possible, larger parts first.
+  /// Samples of tile group r, which are those of `expert` data-parallel ranks: global_batch cut as
+  /// evenly as possible, larger parts first.
   std::int64_t replica_batch(int replica) const;
-  /// Sizes of the micro-batches of a replica, in order; all micro_batch but possibly the last.
+  /// Samples of a whole micro-batch of a tile group: micro_batch of each data-parallel rank.
+  std::int64_t group_micro_batch() const { return micro_batch * expert; }
+  /// Sizes of the micro-batches of a tile group, in order; all group_micro_batch() but possibly the
+  /// last.
   std::vector<std::int64_t> micro_batches(int replica) const;
 };
 

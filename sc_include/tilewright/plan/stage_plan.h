@@ -16,6 +16,7 @@
 #include <tilewright/plan/placement.h>
 #include <tilewright/plan/plan.h>
 #include <tilewright/plan/schedule.h>
+#include <tilewright/plan/sharding.h>
 #include <tilewright/plan/stages.h>
 
 namespace tilewright {
@@ -26,6 +27,7 @@ struct MemoryItem {
   TensorClass cls = TensorClass::weight;
   std::int64_t bytes = 0;
   bool in_sram = false;
+  bool transient = false;  ///< allocated call by call, not for the whole iteration
 };
 
 struct StagePlan {
@@ -34,8 +36,10 @@ struct StagePlan {
   std::int64_t first_layer = 0, layers = 0;
   bool embedding = false, head = false;
   std::int64_t parameters = 0;        ///< of the whole stage
-  std::int64_t local_parameters = 0;  ///< held by one rank
-  int in_flight = 1;                  ///< peak micro-batches between forward and backward
+  std::int64_t local_parameters = 0;  ///< that one rank works with
+  /// The same by the axes over which their gradients are summed.
+  ParametersByAxes parameters_by_axes;
+  int in_flight = 1;  ///< peak micro-batches between forward and backward
   Residency residency;
   std::int64_t sram_resident = 0;  ///< bytes per rank that residents take at their peak
   std::int64_t sram_working = 0;   ///< largest kernel footprint
@@ -51,8 +55,8 @@ struct BlockCosts {
   std::int64_t footprint() const;  ///< the largest of all
 };
 
-/// The optimiser step of a rank: one vector kernel over its parameters.
-Kernel optimizer_kernel(const PlanConfig& plan, std::int64_t local_parameters);
+/// The optimiser step of a rank: one vector kernel over the parameters whose state it keeps.
+Kernel optimizer_kernel(const PlanConfig& plan, std::int64_t parameters);
 
 /// Chooses, stage by stage, what is resident in SRAM: among all sets of tensor classes that fit,
 /// the one with the least closed-form iteration time, then the least DRAM traffic. A larger SRAM
@@ -75,6 +79,10 @@ class StagePlanner {
   KernelCost optimizer_cost(const StagePlan& stage) const;
   const TileRates& rates() const { return rates_; }
   const Splits& splits() const { return splits_; }
+  const Sharding& sharding() const { return sharding_; }
+  /// Parameters of chain position `block` that one rank works with, by the axes over which their
+  /// gradients are summed.
+  ParametersByAxes block_parameters(std::uint32_t block) const;
 
  private:
   StagePlan plan_stage(int stage, const StageRange& range);
@@ -95,6 +103,7 @@ class StagePlanner {
   const MachineConfig& machine_;
   const Placement& placement_;
   const Splits splits_;
+  const Sharding sharding_;
   const Layouts boundary_;
   IdVector<TileId, std::vector<DramId>> dram_of_;
   std::vector<int> clients_;  // per controller

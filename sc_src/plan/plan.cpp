@@ -1,0 +1,79 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <tilewright/plan/plan.h>
+
+namespace tilewright {
+
+const char* to_string(PlacedAxis axis) {
+  switch (axis) {
+    case PlacedAxis::tensor:
+      return "tensor";
+    case PlacedAxis::context:
+      return "context";
+    case PlacedAxis::expert:
+      return "expert";
+    case PlacedAxis::data:
+      return "data";
+    case PlacedAxis::pipeline:
+      return "pipeline";
+  }
+  return "?";
+}
+
+int PlanConfig::degree(PlacedAxis axis) const {
+  switch (axis) {
+    case PlacedAxis::tensor:
+      return tensor;
+    case PlacedAxis::context:
+      return context;
+    case PlacedAxis::expert:
+      return expert;
+    case PlacedAxis::data:
+      return replicas();
+    case PlacedAxis::pipeline:
+      return pipeline;
+  }
+  return 1;
+}
+
+std::vector<PlacedAxis> PlanConfig::axis_order() const {
+  std::vector<PlacedAxis> order = placement_order;
+  for (const PlacedAxis axis : kRankOrder) {
+    if (std::find(order.begin(), order.end(), axis) == order.end()) order.push_back(axis);
+  }
+  return order;
+}
+
+std::string PlanConfig::degrees_text() const {
+  std::string text = fmt::format("pipeline {} × tensor {} × data {}", pipeline, tensor, data);
+  if (context > 1) text += fmt::format(" × context {}", context);
+  return text;
+}
+
+StateBytes PlanConfig::state_bytes() const {
+  StateBytes bytes;
+  const bool mixed = precision != DType::fp32;
+  bytes.weight = bytes_of(precision);
+  bytes.gradient = mode == Mode::training ? bytes.weight : 0;
+  if (mode == Mode::training) {
+    const int master = mixed ? 4 : 0;
+    if (optimizer == OptimizerKind::adam) bytes.optimizer = master + 8;
+    if (optimizer == OptimizerKind::sgd) bytes.optimizer = master;
+  }
+  return bytes;
+}
+
+std::int64_t PlanConfig::replica_batch(int replica) const {
+  return global_batch / replicas() + (replica < global_batch % replicas() ? 1 : 0);
+}
+
+std::vector<std::int64_t> PlanConfig::micro_batches(int replica) const {
+  const std::int64_t batch = replica_batch(replica), micro = group_micro_batch();
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(batch / micro), micro);
+  if (batch % micro != 0) sizes.push_back(batch % micro);
+  return sizes;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,208 @@
+// Every combination of the ways to split a training that is valid on a small machine runs to the
+// end, and every invalid one is refused with a reason.
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <tilewright/base/error.h>
+#include <tilewright/simulate/simulate.h>
+#include <tilewright/workload/decoder.h>
+
+namespace tilewright {
+namespace {
+
+constexpr int kPlans = 640;
+constexpr unsigned kSecondsEach = 60;  // a simulation that takes longer hangs
+
+MachineConfig small_machine() {
+  MachineConfig m;
+  m.name = "small";
+  m.tiles_x = m.tiles_y = 4;
+  for (const char* format : {"fp16", "bf16", "fp32"}) m.matrix.peak[format] = FlopRate(16e12);
+  m.vector.throughput = Frequency(512e9);
+  m.sram.capacity = Bytes(1 << 20);
+  m.sram.bandwidth = Bandwidth(2e12);
+  m.noc.link = m.noc.die_link = {Bandwidth(64e9), Seconds(2e-9)};
+  m.dram.bandwidth = Bandwidth(100e9);
+  m.dram.capacity = Bytes(1e9);
+  m.dram.latency = Seconds(1e-7);
+  m.dram.sites = {{0, 0}, {3, 0}, {0, 3}, {3, 3}};
+  return m;
+}
+
+class Draw {
+ public:
+  explicit Draw(unsigned seed) : random_(seed) {}
+  template <class T>
+  T one_of(std::initializer_list<T> values) {
+    return values.begin()[random_() % values.size()];
+  }
+  bool chance(unsigned percent) { return random_() % 100 < percent; }
+
+ private:
+  std::mt19937 random_;
+};
+
+DecoderConfig draw_model(Draw& draw) {
+  DecoderConfig c;
+  c.name = "drawn";
+  c.layers = draw.one_of({2, 3, 4, 8});
+  c.hidden = 64;
+  c.heads = draw.one_of({4, 8});
+  c.kv_heads = draw.chance(30) ? c.heads / 2 : c.heads;
+  c.head_dim = 64 / c.heads;
+  c.ffn = draw.one_of({128, 192});
+  c.vocab = draw.chance(70) ? 96 : 0;
+  c.sequence = c.max_positions = 32;
+  c.dropout = draw.chance(50);
+  c.gated_mlp = draw.chance(40);
+  c.tied_embeddings = c.vocab > 0 && draw.chance(40);
+  if (draw.chance(40)) {
+    c.experts.count = draw.one_of({4, 8});
+    c.experts.top_k = draw.one_of({1, 2});
+    c.experts.ffn = 64;
+    if (draw.chance(30)) c.experts.shared_ffn = 64;
+  }
+  return c;
+}
+
+PlanConfig draw_plan(Draw& draw, bool experts) {
+  PlanConfig p;
+  p.name = "drawn";
+  auto degree = [&draw, left = 16](std::initializer_list<int> values) mutable -> int {
+    const int n = draw.one_of(values);
+    if (n > left && draw.chance(95)) return 1;  // mostly plans that fit the machine
+    left /= n;
+    return n;
+  };
+  p.tensor = degree({1, 1, 2, 2, 4, 3});
+  p.pipeline = degree({1, 1, 2, 2, 3, 4});
+  p.data = degree({1, 2, 2, 3, 4});
+  p.context = degree({1, 1, 1, 2, 4});
+  if (experts ? draw.chance(60) : draw.chance(5)) p.expert = draw.chance(90) ? p.data : 2;
+  if (p.tensor == 4 && draw.chance(40)) p.tensor_shape = {2, 2};
+  p.sequence_parallel = draw.chance(40);
+  p.zero = draw.one_of({0, 0, 1, 2, 3});
+  p.micro_batch = draw.one_of({1, 2, 3});
+  p.global_batch = draw.one_of({8, 12, 24, 13});
+  p.schedule = draw.one_of({ScheduleKind::one_f_one_b, ScheduleKind::gpipe});
+  p.recomputation = draw.one_of({Recomputation::none, Recomputation::full});
+  p.optimizer = draw.one_of({OptimizerKind::adam, OptimizerKind::adam, OptimizerKind::none});
+  p.precision = draw.one_of({DType::fp16, DType::fp32});
+  p.placement = draw.chance(70) ? PlacementKind::block : PlacementKind::serpentine;
+  if (draw.chance(15)) p.partition = PartitionPreset::streaming;
+  if (draw.chance(40)) p.uneven = Uneven::pad;
+  if (draw.chance(30)) {
+    const auto axis = p.tensor_shape.empty() ? "tensor" : draw.one_of({"tensor_x", "tensor_y"});
+    const OpRole role = draw.one_of({OpRole::qkv, OpRole::scores, OpRole::softmax, OpRole::context,
+                                     OpRole::projection, OpRole::mlp_norm, OpRole::mlp_up,
+                                     OpRole::mlp_down, OpRole::head, OpRole::mlp_residual});
+    const std::optional<Dim> dim = draw.one_of<std::optional<Dim>>(
+        {std::nullopt, Dim::batch, Dim::head, Dim::row, Dim::col, Dim::red});
+    p.cuts.push_back({role, axis, dim, "partition.operators"});
+  }
+  return p;
+}
+
+std::string text_of(const DecoderConfig& c, const PlanConfig& p) {
+  std::string cuts;
+  for (const OperatorCut& cut : p.cuts) {
+    cuts += fmt::format(" {}:{}={}", to_string(cut.role), cut.axis,
+                        cut.dim ? std::to_string(static_cast<int>(*cut.dim)) : "none");
+  }
+  return fmt::format(
+      "layers {} heads {}/{} ffn {} vocab {} tied {} gated {} experts {}/{}+{} | p{} t{}{} c{} d{} "
+      "e{} sp{} zero{} batch {}/{} schedule {} recompute {} optimizer {} precision {} preset {} "
+      "uneven {} placement {}{}",
+      c.layers, c.heads, c.kv_heads, c.ffn, c.vocab, c.tied_embeddings, c.gated_mlp,
+      c.experts.count, c.experts.top_k, c.experts.shared_ffn, p.pipeline, p.tensor,
+      p.tensor_shape.empty() ? "" : " (2-D)", p.context, p.data, p.expert, p.sequence_parallel,
+      p.zero, p.global_batch, p.micro_batch, static_cast<int>(p.schedule),
+      static_cast<int>(p.recomputation), static_cast<int>(p.optimizer),
+      static_cast<int>(p.precision), static_cast<int>(p.partition), static_cast<int>(p.uneven),
+      static_cast<int>(p.placement), cuts);
+}
+
+enum Outcome { ran = 0, refused = 10, wrong = 11, crashed = 12 };
+
+/// Runs one plan; what is wrong goes to `report`.
+Outcome run(const MachineConfig& machine, const DecoderConfig& model, const PlanConfig& plan,
+            std::string& report) {
+  Graph graph;
+  try {
+    graph = build_graph(model);
+    const Result r = simulate(machine, graph, plan);
+    if (!(r.iteration_time.value() > 0)) report = "no time passed";
+    // Padding, repetition and recomputation only add work.
+    if (r.flops_hardware.value() < r.flops_model.value() * (1 - 1e-9)) {
+      report = fmt::format("{} FLOP done of {}", r.flops_hardware.value(), r.flops_model.value());
+    }
+    if (r.parameters != graph.parameters()) report = "parameters differ";
+    return report.empty() ? ran : wrong;
+  } catch (const InputError& e) {
+    report = e.what();
+    return report.size() > 20 ? refused : wrong;
+  } catch (const std::exception& e) {
+    report = e.what();
+    return crashed;
+  }
+}
+
+TEST(PlanSweep, EveryPlanRunsOrIsRefused) {
+  const MachineConfig machine = small_machine();
+  int counts[16] = {};
+  std::map<std::string, int> reasons;
+  for (int i = 0; i < kPlans; ++i) {
+    Draw draw(1000 + static_cast<unsigned>(i));
+    const DecoderConfig model = draw_model(draw);
+    const PlanConfig plan = draw_plan(draw, model.experts.count > 0);
+    int pipe_ends[2];
+    ASSERT_EQ(pipe(pipe_ends), 0);
+    // The kernel cannot restart: every simulation has a process of its own.
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(kSecondsEach);
+      std::string report;
+      const Outcome outcome = run(machine, model, plan, report);
+      const auto written = write(pipe_ends[1], report.data(), report.size());
+      _exit(written == static_cast<ssize_t>(report.size()) ? outcome : crashed);
+    }
+    close(pipe_ends[1]);
+    std::string report(4096, '\0');
+    std::size_t length = 0;
+    for (ssize_t n; length < report.size() &&
+                    (n = read(pipe_ends[0], report.data() + length, report.size() - length)) > 0;) {
+      length += static_cast<std::size_t>(n);
+    }
+    report.resize(length);
+    close(pipe_ends[0]);
+    int status = 0;
+    waitpid(child, &status, 0);
+    const bool ended = WIFEXITED(status);
+    const int code = ended ? WEXITSTATUS(status) : crashed;
+    ++counts[code & 15];
+    if (code == refused) ++reasons[report.substr(0, report.find('\n')).substr(0, 60)];
+    EXPECT_TRUE(code == ran || code == refused)
+        << "plan " << i << ": " << text_of(model, plan) << "\n  "
+        << (ended ? report : "killed by signal " + std::to_string(WTERMSIG(status)));
+  }
+  // The sweep is worth something only if a good part of it runs.
+  EXPECT_GE(counts[ran], kPlans / 3);
+  RecordProperty("ran", counts[ran]);
+  RecordProperty("refused", counts[refused]);
+  std::printf("%d plans ran, %d were refused\n", counts[ran], counts[refused]);
+  if (std::getenv("TILEWRIGHT_SWEEP_REASONS") != nullptr) {
+    for (const auto& [reason, n] : reasons) std::printf("%4d  %s\n", n, reason.c_str());
+  }
+}
+
+}  // namespace
+}  // namespace tilewright
