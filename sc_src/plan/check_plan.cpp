@@ -297,7 +297,7 @@ void check_plan(const PlanConfig& plan, const Graph& graph, const MachineConfig&
   check_cuts(plan, graph);
   check_experts(plan, graph);
   check_zero(plan);
-  const Splits splits = make_splits(plan);
+  const Splits splits = make_splits(plan, graph);
   check_tensor(plan, graph, splits);
   check_extents(plan, graph, splits);
   check_stages(plan, graph);

@@ -1,6 +1,9 @@
-// The partitions that plans name: Megatron's, its two- and three-dimensional forms, streaming.
+// The partitions that plans name: Megatron's, its two- and three-dimensional forms, AccPar's,
+// streaming.
 #include <tilewright/plan/partition.h>
 #include <tilewright/plan/plan.h>
+
+#include "accpar.h"
 
 namespace tilewright {
 namespace {
@@ -71,7 +74,7 @@ std::vector<GroupAxis> make_axes(const PlanConfig& plan) {
   return axes;
 }
 
-Splits make_splits(const PlanConfig& plan) {
+Splits make_splits(const PlanConfig& plan, const Graph& graph) {
   Splits s(make_axes(plan));
   for (std::size_t a = 0; a < s.axes().size(); ++a) {
     const std::string& name = s.axes()[a].name;
@@ -82,6 +85,8 @@ Splits make_splits(const PlanConfig& plan) {
       if (name == "expert") set(s, kExperts, a, Dim::expert);
     } else if (plan.partition == PartitionPreset::streaming) {
       s.set_all(a, Dim::row);
+    } else if (plan.partition == PartitionPreset::accpar) {
+      accpar(s, a, graph, plan);
     } else if (name == "tensor_y") {
       crosswise(s, a);
     } else {

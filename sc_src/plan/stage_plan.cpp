@@ -72,7 +72,7 @@ StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const Mac
       plan_(plan),
       machine_(machine),
       placement_(placement),
-      splits_(make_splits(plan)),
+      splits_(make_splits(plan, graph)),
       sharding_(graph, splits_, plan.zero),
       boundary_(boundary_layouts(graph, splits_)),
       dram_of_(assign_dram(machine)) {

@@ -69,7 +69,7 @@ KernelOptions options(int tensor, std::int64_t samples, bool recompute,
   PlanConfig plan;
   plan.tensor = tensor;
   plan.sequence_parallel = sequence_parallel;
-  const Splits splits = make_splits(plan);
+  const Splits splits = make_splits(plan, build_graph(gpt()));
   KernelOptions o{splits, boundary_layouts(build_graph(gpt()), splits)};
   o.samples = samples;
   o.recompute = recompute;
