@@ -57,8 +57,7 @@ double solve(const std::vector<AccParLayer>& chain, int ranks, const AccParType*
   std::size_t best = 0;
   double total = kNever;
   for (std::size_t t = 0; t < kTypes.size(); ++t) {
-    const double closing =
-        ring ? accpar_between(chain[0].input, kTypes[t], *first, ranks) : 0;
+    const double closing = ring ? accpar_between(chain[0].input, kTypes[t], *first, ranks) : 0;
     if (least[n - 1][t] + closing < total) {
       total = least[n - 1][t] + closing;
       best = t;

@@ -24,8 +24,8 @@ struct AccParLayer {
   bool by_batch = true;          ///< type I is possible
 };
 
-/// Elements that pass a rank's link for a layer of this type on `ranks` ranks: the all-reduce of its
-/// partial sums, 2·(p−1)/p of them.
+/// Elements that pass a rank's link for a layer of this type on `ranks` ranks: the all-reduce of
+/// its partial sums, 2·(p−1)/p of them.
 double accpar_within(const AccParLayer& layer, AccParType type, int ranks);
 /// Elements that each rank receives when the activation between two layers, and its gradient on the
 /// way back, change from the layout one has it in to the one the other needs.

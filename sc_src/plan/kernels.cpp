@@ -172,7 +172,8 @@ class Builder {
   };
 
   /// Makes `tensor` available in `needed`, inserting collectives, and returns it. A partial sum is
-  /// completed for good; other conversions make a copy. `sized_as` names the size. What every rank
+  /// completed and an exchange made for good, for they leave no more to hold; a gather makes a copy
+  /// beside what it gathers. `sized_as` names the size. What every rank
   /// holds is cut without moving anything, and first, so that no byte moves to a rank that has it
   /// or does not need it.
   Access fetch(KernelList& list, Holdings& held, const std::string& tensor, const Layouts& needed,
@@ -202,7 +203,7 @@ class Builder {
         next.name += "." + to_string(needed[a]);
         if (a > 0) next.name += "@" + axes_[a].name;
       }
-      next.cls = TensorClass::temporary;
+      if (kind == CollectiveKind::all_gather || gathered != 0) next.cls = TensorClass::temporary;
       move(list, phase, {kind, axes, bytes(sized_as, uncut)}, at, next, sized_as);
       at = next;
     };
@@ -210,7 +211,11 @@ class Builder {
     for (std::size_t a = 0; a < axes_.size(); ++a) {
       if ((gathered & bit(a)) != 0) convert(CollectiveKind::all_gather, bit(a));
     }
-    if ((exchanged | gathered) != 0) held.copies[{tensor, needed}] = at;
+    if (gathered != 0) {
+      held.copies[{tensor, needed}] = at;
+    } else if (exchanged != 0) {
+      held.primary[tensor] = at;
+    }
     return {at.name, at.cls, bytes(sized_as, needed)};
   }
 
@@ -335,7 +340,7 @@ class Builder {
     std::set<std::string> kept{handed_over_};
     if (!o_.training && output_.empty()) kept.insert(logits_);
     if (saving) kept.insert(saved_.begin(), saved_.end());
-    rename_sums(list, held);
+    rename_moved(list, held);
     list.drop_internal(kept);
     return list;
   }
@@ -365,8 +370,9 @@ class Builder {
     for (const auto& [name, stored] : held.primary) home_[name] = stored.layouts;
   }
 
-  /// A reduce-scattered tensor keeps the tensor's own name; its partial sums get others.
-  static void rename_sums(KernelList& list, const Holdings& held) {
+  /// A tensor that was reduce-scattered or exchanged keeps the tensor's own name; what it was
+  /// before gets others.
+  static void rename_moved(KernelList& list, const Holdings& held) {
     for (const auto& [tensor, stored] : held.primary) {
       if (stored.name == tensor) continue;
       const auto rename = [&, &tensor = tensor, &stored = stored](Access& a) {
@@ -375,7 +381,7 @@ class Builder {
         } else if (a.tensor == tensor ||
                    (a.tensor.size() < stored.name.size() && a.tensor.size() > tensor.size() &&
                     stored.name.compare(0, a.tensor.size(), a.tensor) == 0)) {
-          a.tensor += ".partial";
+          a.tensor += ".before";
           a.cls = TensorClass::temporary;
         }
       };

@@ -1,9 +1,9 @@
 // AccPar's recursion against all assignments tried one by one.
-#include <gtest/gtest.h>
+#include "../../sc_src/plan/accpar.h"
 
 #include <random>
 
-#include "../../sc_src/plan/accpar.h"
+#include <gtest/gtest.h>
 
 namespace tilewright {
 namespace {

@@ -95,12 +95,13 @@ class Splits {
 /// The axes of a plan, innermost first; degrees of 1 included.
 std::vector<GroupAxis> make_axes(const PlanConfig& plan);
 
-/// The splits of a plan: its preset's, with the user's own cuts on top. `megatron` (arXiv 1909.08053):
-/// QKV, up projection, head and loss by output feature, attention by head, output and down
-/// projection and the vocabulary-parallel embedding by the reduced dimension, and with sequence
-/// parallelism (arXiv 2205.05198) the norms and residuals between them by token; a second tensor
-/// axis the other way round, a third by token. `accpar` as accpar.h says. Context-parallel ranks cut
-/// every operator by token, data-parallel ones by sample, but for experts, whose axis cuts those.
+/// The splits of a plan: its preset's, with the user's own cuts on top. `megatron` (arXiv
+/// 1909.08053): QKV, up projection, head and loss by output feature, attention by head, output and
+/// down projection and the vocabulary-parallel embedding by the reduced dimension, and with
+/// sequence parallelism (arXiv 2205.05198) the norms and residuals between them by token; a second
+/// tensor axis the other way round, a third by token. `accpar` as accpar.h says. Context-parallel
+/// ranks cut every operator by token, data-parallel ones by sample, but for experts, whose axis
+/// cuts those.
 Splits make_splits(const PlanConfig& plan, const Graph& graph);
 
 /// Elements and bytes of an operand within `extents`. Weights have no batch.
