@@ -1,3 +1,4 @@
+#include <set>
 #include <string>
 
 #include <fmt/format.h>
@@ -59,6 +60,33 @@ void describe_memory(Description& out, const LoweredPlan& lowered) {
   }
 }
 
+/// Every operator's cut over every axis of more than one rank.
+void describe_cuts(Description& out, const Graph& graph, const Splits& splits) {
+  std::vector<std::size_t> axes;
+  std::string heading = fmt::format("{:<22}", "operator");
+  for (std::size_t a = 0; a < splits.axes().size(); ++a) {
+    if (splits.axes()[a].degree == 1) continue;
+    axes.push_back(a);
+    heading += fmt::format("{:>12}", splits.axes()[a].name);
+  }
+  if (axes.empty()) return;
+  out.text += "\n  Cuts, by axis\n    " + heading + '\n';
+  std::set<std::string> seen;  // layers of different kinds share operators
+  for (const Block& block : graph.blocks) {
+    for (const Operator& op : block.operators) {
+      if (!seen.insert(op.name).second) continue;
+      std::string line = fmt::format("{:<22}", op.name);
+      for (const std::size_t a : axes) {
+        const auto cut = splits.cut(op.role, a);
+        const std::string name = cut ? to_string(*cut) : "none";
+        line += fmt::format("{:>12}", name);
+        out.json["job"]["cuts"][op.name][splits.axes()[a].name] = name;
+      }
+      out.text += "    " + line + '\n';
+    }
+  }
+}
+
 }  // namespace
 
 void describe_job(Description& out, const Inputs& inputs) {
@@ -85,6 +113,7 @@ void describe_job(Description& out, const Inputs& inputs) {
                          {"block_height", placement.block_height},
                          {"compute_bound_s", lowered.compute_bound},
                          {"pipeline_bound_s", lowered.pipeline_bound}};
+  describe_cuts(out, inputs.model->graph, make_splits(p, inputs.model->graph));
   describe_memory(out, lowered);
 }
 

@@ -51,8 +51,16 @@ void describe_plan(Description& out, const Inputs::Plan& plan) {
   const bool training = p.mode == Mode::training;
 
   out.heading(fmt::format("Plan {}", p.name));
-  out.line("ranks", fmt::format("{} = {} pipeline x {} tensor x {} data", grouped(p.ranks()),
-                                p.pipeline, p.tensor, p.data));
+  out.line(
+      "ranks",
+      fmt::format(
+          "{} = {} pipeline x {} tensor{}{} x {} data", grouped(p.ranks()), p.pipeline, p.tensor,
+          p.tensor_shape.size() > 1 ? fmt::format(" ({})", fmt::join(p.tensor_shape, " x ")) : "",
+          p.context > 1 ? fmt::format(" x {} context", p.context) : "", p.data));
+  if (p.expert > 1) {
+    out.line("experts",
+             fmt::format("spread over {} of the {} data-parallel ranks", p.expert, p.data));
+  }
   out.line("batch", fmt::format("{} samples per iteration", grouped(p.global_batch)));
   out.line("micro-batches", sizes_text(sizes) + (p.data > 1 ? ", first replica" : ""));
   out.line("mode", training ? "training" : "inference (forward only)");
@@ -65,7 +73,10 @@ void describe_plan(Description& out, const Inputs::Plan& plan) {
   out.line("state per parameter",
            fmt::format("{} B: {} weight, {} gradient, {} optimiser", state.total(), state.weight,
                        state.gradient, state.optimizer));
-  out.line("placement", p.placement == PlacementKind::block ? "block" : "serpentine");
+  if (p.zero > 0) out.line("ZeRO", fmt::format("stage {}", p.zero));
+  out.line("placement", p.placement == PlacementKind::block        ? "block"
+                        : p.placement == PlacementKind::serpentine ? "serpentine"
+                                                                   : "as listed in a file");
 
   Json& j = out.json["plan"];
   j["name"] = p.name;
@@ -73,6 +84,9 @@ void describe_plan(Description& out, const Inputs::Plan& plan) {
   j["pipeline"] = p.pipeline;
   j["tensor"] = p.tensor;
   j["data"] = p.data;
+  j["context"] = p.context;
+  j["expert"] = p.expert;
+  j["zero"] = p.zero;
   j["global_batch"] = p.global_batch;
   j["micro_batch"] = p.micro_batch;
   j["micro_batches"] = sizes.size();

@@ -94,24 +94,6 @@ void check_tensor(const PlanConfig& plan, const Graph& graph, const Splits& spli
                    plan.uneven == Uneven::pad ? "" : " (or 'uneven: pad')"));
 }
 
-const char* name_of(Dim dim) {
-  switch (dim) {
-    case Dim::batch:
-      return "batch";
-    case Dim::head:
-      return "head";
-    case Dim::row:
-      return "row";
-    case Dim::col:
-      return "col";
-    case Dim::red:
-      return "red";
-    case Dim::expert:
-      return "expert";
-  }
-  return "?";
-}
-
 /// True when one of the operator's operands runs over the dimension.
 bool has_dimension(const Operator& op, Dim dim) {
   for (const auto* list : {&op.inputs, &op.weights, &op.outputs}) {
@@ -134,12 +116,12 @@ void check_cuts(const PlanConfig& plan, const Graph& graph) {
     std::string allowed = "none";
     for (int d = 0; d < kDims; ++d) {
       if (has_dimension(*op, static_cast<Dim>(d))) {
-        allowed += std::string(", ") + name_of(static_cast<Dim>(d));
+        allowed += std::string(", ") + to_string(static_cast<Dim>(d));
       }
     }
     fail(plan, c.where, "partition.operators",
          fmt::format("operator '{}' of model '{}' has no dimension '{}'; allowed: {}",
-                     to_string(c.role), graph.model, name_of(*c.dim), allowed));
+                     to_string(c.role), graph.model, to_string(*c.dim), allowed));
   }
 }
 
@@ -160,7 +142,7 @@ void check_extents(const PlanConfig& plan, const Graph& graph, const Splits& spl
         if (parts == 1 || extent % parts == 0 || vocabulary || !has_dimension(op, dim)) continue;
         const char* what = dim == Dim::row     ? "tokens of a sample"
                            : dim == Dim::batch ? "samples of a micro-batch"
-                                               : name_of(dim);
+                                               : to_string(dim);
         fail(plan, plan.context > 1 && dim == Dim::row ? plan.where_context : plan.where_partition,
              "partition",
              fmt::format("operator '{}' of model '{}' is cut in {} parts, which do not divide its "

@@ -111,9 +111,10 @@ void read_cuts(const Section& operators, PlanConfig& plan) {
   for (int r = 0; r < kOpRoles; ++r) {
     roles.emplace_back(to_string(static_cast<OpRole>(r)), static_cast<OpRole>(r));
   }
-  const std::vector<std::pair<std::string, std::optional<Dim>>> dims{
-      {"none", {}},      {"batch", Dim::batch}, {"head", Dim::head},    {"row", Dim::row},
-      {"col", Dim::col}, {"red", Dim::red},     {"expert", Dim::expert}};
+  std::vector<std::pair<std::string, std::optional<Dim>>> dims{{"none", {}}};
+  for (int d = 0; d < kDims; ++d) {
+    dims.emplace_back(to_string(static_cast<Dim>(d)), static_cast<Dim>(d));
+  }
   for (const auto& [name, role] : roles) {
     if (!operators.has(name)) continue;
     const Section op = operators.section(name);

@@ -29,6 +29,24 @@ std::string to_string(DType t) {
   throw InternalError("to_string: not a DType");
 }
 
+const char* to_string(Dim dim) {
+  switch (dim) {
+    case Dim::batch:
+      return "batch";
+    case Dim::head:
+      return "head";
+    case Dim::row:
+      return "row";
+    case Dim::col:
+      return "col";
+    case Dim::red:
+      return "red";
+    case Dim::expert:
+      return "expert";
+  }
+  return "?";
+}
+
 std::string to_string(OpRole role) {
   switch (role) {
     case OpRole::embedding:

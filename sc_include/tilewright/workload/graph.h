@@ -29,6 +29,7 @@ enum class Dim : std::uint8_t {
   expert,  ///< experts of a mixture
 };
 constexpr int kDims = 6;
+const char* to_string(Dim dim);
 
 /// Extents by Dim, 1 where the operator does not have the dimension.
 struct Extents {
