@@ -50,25 +50,17 @@ void Sequencer::judge(Core& c) {
   TileState state = TileState::bubble;  // between calls
   if (c.oldest < c.injected) {
     const Blame b = blame(c);
-    const Instruction& ins = c.window[b.call() % kWindow]->code[b.index()];
-    switch (ins.cause) {
-      case Cause::memory:
-        state = TileState::dram_wait;
-        break;
-      case Cause::tensor:
-        state = TileState::tensor_wait;
-        break;
-      case Cause::data:
-        state = TileState::data_wait;
-        break;
-      case Cause::pipeline:
-        if (b.message()) {
-          c.state = kPipeline;
-          return;
-        }
-        break;
+    const Cause cause = c.window[b.call % kWindow]->code[b.index].cause;
+    c.awaited = b.awaited;
+    c.awaits_message = b.message;
+    if (!b.message) {
+      state = cause == Cause::offload ? TileState::offload_wait : TileState::dram_wait;
+    } else if (cause == Cause::pipeline) {
+      c.state = kPipeline;
+      return;
+    } else {
+      state = wait_for(cause);
     }
-    if (!b.message()) state = TileState::dram_wait;
   }
   c.state = static_cast<std::uint8_t>(state);
 }
@@ -85,28 +77,43 @@ Sequencer::Blame Sequencer::blame(const Core& c) const {
   const auto head = [&c](unsigned e) {
     return c.window[c.call[e] % kWindow]->streams[e][c.position[e]];
   };
+  // The end of the oldest call is what an engine waits for that has nothing to do before it.
+  const auto waits_for_end = [&c](unsigned e) {
+    return c.blocked[e] == kNoCall || c.blocked[e] == kPrevious;
+  };
   std::uint32_t call = c.oldest, index = 0;
-  bool found = false;
-  for (unsigned e = 0; e < 2; ++e) {
-    if (c.blocked[e] == kNoCall) continue;
-    const std::uint32_t own_call = c.call[e], own_index = head(e);
-    if (!found || own_call < call || (own_call == call && own_index < index)) {
-      call = own_call;
-      index = own_index;
+  if (waits_for_end(0) && waits_for_end(1)) {
+    index = oldest_incomplete(c);
+  } else {
+    bool found = false;
+    for (unsigned e = 0; e < 2; ++e) {
+      if (c.blocked[e] == kNoCall) continue;
+      const std::uint32_t own_call = c.call[e], own_index = head(e);
+      if (!found || own_call < call || (own_call == call && own_index < index)) {
+        call = own_call;
+        index = own_index;
+      }
+      found = true;
     }
-    found = true;
   }
-  if (!found) index = oldest_incomplete(c);
   for (;;) {
-    const auto e = static_cast<unsigned>(c.window[call % kWindow]->code[index].engine);
+    const std::uint32_t slot = call % kWindow, own = (slot << kSlotShift) | index;
+    const Instruction& ins = c.window[slot]->code[index];
+    const auto e = static_cast<unsigned>(ins.engine);
     const std::uint32_t on = c.blocked[e];
-    if (on == kNoCall) return {call, index, false};  // issued, in flight
-    const std::uint32_t next_call = c.call[e], next = head(e);
-    if (next_call > call || (next_call == call && next > index)) return {call, index, false};
+    const std::uint32_t next_call = on == kNoCall ? call + 1 : c.call[e];
+    const std::uint32_t next = on == kNoCall ? 0 : head(e);
+    if (next_call > call || (next_call == call && next > index)) {  // issued
+      if (ins.until == kNone || ((half_done(c, slot)[index / 64] >> (index % 64)) & 1u) == 0) {
+        return {call, index, own, false};
+      }
+      index = ins.until;  // all there is left of it is what it streams beside
+      continue;
+    }
+    if (on == kMessage) return {next_call, next, own, true};
     call = next_call;  // not issued: wait for the engine's next instruction
     index = next;
-    if (on == kMessage) return {call, index, true};
-    if (on == kBusy) return {call, index, false};
+    if (on == kBusy) return {call, index, own, false};
     if (on == kPrevious) {
       call = c.oldest;
       index = oldest_incomplete(c);

@@ -31,11 +31,11 @@ std::string Sequencer::explain_deadlock() const {
     calls += c.calls - c.oldest;
     if (c.oldest == c.injected) continue;
     const Blame b = blame(c);
-    const Segment& segment = *c.window[b.call() % kWindow];
-    const Instruction& ins = segment.code[b.index()];
+    const Segment& segment = *c.window[b.call % kWindow];
+    const Instruction& ins = segment.code[b.index];
     std::string line = "\n  " + name_tile(tile) + " of " + c.group->name + ": " +
                        to_string(ins.engine) + " waits for ";
-    if (b.message()) {
+    if (b.message) {
       ++on_message;
       waits_for[tile] = peer(c, ins);
       line += "message '" + program_.channels[ins.channel] + "' from " +
@@ -45,7 +45,7 @@ std::string Sequencer::explain_deadlock() const {
       line += to_string(ins.op) + " to finish in " + segment.name;
     }
     if (ins.name < program_.names.size()) line += ", " + program_.names[ins.name];
-    line += " (call " + std::to_string(b.call()) + " of " + std::to_string(c.calls) + ")";
+    line += " (call " + std::to_string(b.call) + " of " + std::to_string(c.calls) + ")";
     if (stuck <= kShown) text += line;
   }
   if (stuck > kShown) text += "\n  and " + std::to_string(stuck - kShown) + " more tiles";

@@ -207,8 +207,9 @@ void Sequencer::handle(Picoseconds now, EventClass type, std::uint32_t tile, con
   // Deliveries. Several at one time are taken in order of injection.
   Core& c = cores_[tile];
   settle(now, tile, c);
+  bool same_state = true;
   if (count == 1) {
-    deliver(tile, c, network_.packet(static_cast<std::uint32_t>(events->slot())));
+    same_state = deliver(tile, c, network_.packet(static_cast<std::uint32_t>(events->slot())));
   } else {
     delivered_.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -216,24 +217,21 @@ void Sequencer::handle(Picoseconds now, EventClass type, std::uint32_t tile, con
     }
     std::sort(delivered_.begin(), delivered_.end(),
               [](const Packet* a, const Packet* b) { return a->sequence < b->sequence; });
-    for (Packet* p : delivered_) deliver(tile, c, *p);
+    for (Packet* p : delivered_) same_state &= deliver(tile, c, *p);
   }
-  if (c.same_wait) {
-    c.same_wait = false;
-  } else {
-    judge(c);
-  }
+  if (!same_state) judge(c);
 }
 
-void Sequencer::deliver(std::uint32_t tile, Core& c, Packet& p) {
+/// Whether the state of the tile needs no new judgement.
+bool Sequencer::deliver(std::uint32_t tile, Core& c, Packet& p) {
   if (p.kind == PacketKind::read_data) {
     const std::uint32_t part = p.link;
     network_.free(p);
-    memory_.part_done(queue_.now(), part);
-    return;
+    memory_.part_done(queue_.now(), part);  // judges
+    return true;
   }
   p.arrived = true;
-  const std::uint16_t p_channel = p.channel;  // the packet is gone once received
+  const std::uint16_t channel = p.channel;  // the packet is gone once received
   const bool awaited = c.blocked[kRecv] == kMessage && c.channel == p.channel;
   if (!announced_[p.channel]) {
     if (awaited) {
@@ -242,16 +240,16 @@ void Sequencer::deliver(std::uint32_t tile, Core& c, Packet& p) {
       append(mailbox(tile, p.channel), p);
     }
   }
-  if (!awaited) return;
-  const auto before = c.blocked;
-  const std::uint8_t state = c.state;
+  if (!awaited) return true;
+  const std::uint32_t matrix = c.blocked[0], vector = c.blocked[1];
   c.ready |= bit(Engine::net_recv);
   run(queue_.now(), tile, c);
-  // A collective went on to its next message: what the engines wait for is still the collective.
-  c.same_wait = (state == static_cast<std::uint8_t>(TileState::tensor_wait) ||
-                 state == static_cast<std::uint8_t>(TileState::data_wait)) &&
-                c.blocked[kRecv] == kMessage && c.channel == p_channel &&
-                c.blocked[0] == before[0] && c.blocked[1] == before[1];
+  // Often what the engines wait for in the end is still to come: a transfer, or a later message of
+  // the same collective.
+  return c.blocked[0] == matrix && c.blocked[1] == vector &&
+         !is_done(c, c.awaited >> kSlotShift, c.awaited & kIndexMask) &&
+         (!c.awaits_message ||
+          (c.blocked[kRecv] == kMessage && c.channel == channel && c.state < kTileStates));
 }
 
 void Sequencer::memory_done(Picoseconds now, std::uint32_t tile, std::uint32_t token) {

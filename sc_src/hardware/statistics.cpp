@@ -19,6 +19,14 @@ std::string to_string(TileState s) {
       return "tensor_wait";
     case TileState::data_wait:
       return "data_wait";
+    case TileState::context_wait:
+      return "context_wait";
+    case TileState::expert_wait:
+      return "expert_wait";
+    case TileState::resharding_wait:
+      return "resharding_wait";
+    case TileState::offload_wait:
+      return "offload_wait";
     case TileState::pipeline_wait:
       return "pipeline_wait";
     case TileState::bubble:
@@ -27,6 +35,28 @@ std::string to_string(TileState s) {
       return "idle";
   }
   throw InternalError("not a tile state");
+}
+
+TileState wait_for(Cause cause) {
+  switch (cause) {
+    case Cause::memory:
+      return TileState::dram_wait;
+    case Cause::tensor:
+      return TileState::tensor_wait;
+    case Cause::data:
+      return TileState::data_wait;
+    case Cause::pipeline:
+      return TileState::pipeline_wait;
+    case Cause::context:
+      return TileState::context_wait;
+    case Cause::expert:
+      return TileState::expert_wait;
+    case Cause::resharding:
+      return TileState::resharding_wait;
+    case Cause::offload:
+      return TileState::offload_wait;
+  }
+  throw InternalError("not a cause");
 }
 
 }  // namespace tilewright

@@ -37,6 +37,14 @@ const char* explanation(TileState s) {
       return "waiting for tensor-parallel collectives";
     case TileState::data_wait:
       return "waiting for gradients of other ranks (all-reduce, tied weights)";
+    case TileState::context_wait:
+      return "waiting for keys and values of other context ranks";
+    case TileState::expert_wait:
+      return "waiting for the all-to-alls of expert parallelism";
+    case TileState::resharding_wait:
+      return "waiting for tensors that neighbouring operators split differently";
+    case TileState::offload_wait:
+      return "waiting for the second memory tier";
     case TileState::pipeline_wait:
       return "stage-to-stage messages on their way";
     case TileState::bubble:
@@ -46,6 +54,10 @@ const char* explanation(TileState s) {
   }
   return "";
 }
+
+/// What most plans have nothing of: left out where it is nothing.
+constexpr std::array<Cause, 4> kRareCauses{Cause::context, Cause::expert, Cause::resharding,
+                                           Cause::offload};
 
 std::string percent(double fraction) { return fmt::format("{:.1f} %", 100 * fraction); }
 
@@ -143,10 +155,14 @@ std::string beyond_compute(const Result& r) {
 void breakdown(Out out, const Result& r) {
   fmt::format_to(out, "Where the time goes (mean over the tiles used)\n");
   for (int i = 0; i < kTileStates; ++i) {
+    const auto s = static_cast<TileState>(i);
     const Seconds time = r.breakdown[static_cast<std::size_t>(i)];
+    const bool rare = std::any_of(kRareCauses.begin(), kRareCauses.end(),
+                                  [s](Cause c) { return s == wait_for(c); });
+    if (rare && !(time > Seconds(0))) continue;
     const double share = ratio(time, r.iteration_time);
-    fmt::format_to(out, "  {:<14}{:>12}{:>9}", to_string(static_cast<TileState>(i)),
-                   to_string(time), percent(share));
+    const std::string name = to_string(s);
+    fmt::format_to(out, "  {}{:>{}}{:>9}", name, to_string(time), 26 - name.size(), percent(share));
     if (share >= 0.0005) {  // whatever prints as 0.1 % or more shows a mark
       const auto marks = static_cast<std::size_t>(std::lround(share * kBarColumns));
       fmt::format_to(out, "  {}", std::string(std::max<std::size_t>(marks, 1), '#'));
@@ -196,9 +212,11 @@ void bounds(Out out, const Result& r) {
 
 /// What a stage does or waits for because of its own operators: what its neighbours must wait for.
 /// Gradient synchronisation comes after the pipeline and paces nothing.
-constexpr std::array<TileState, 6> kOwnWork{TileState::matrix,        TileState::vector,
-                                            TileState::recomputation, TileState::sram_stall,
-                                            TileState::dram_wait,     TileState::tensor_wait};
+constexpr std::array<TileState, 10> kOwnWork{TileState::matrix,          TileState::vector,
+                                             TileState::recomputation,   TileState::sram_stall,
+                                             TileState::dram_wait,       TileState::tensor_wait,
+                                             TileState::context_wait,    TileState::expert_wait,
+                                             TileState::resharding_wait, TileState::offload_wait};
 
 /// In words, when one stage holds the others up: which, and by what. "" when the stages are even.
 std::string pacing_stage(const Result& r) {
@@ -258,7 +276,9 @@ void stages(Out out, const Result& r) {
                  "SRAM peak", "DRAM peak", "in flight");
   for (const StageResult& s : r.stages) {
     Seconds waits{0};
-    for (TileState w : {TileState::dram_wait, TileState::tensor_wait, TileState::pipeline_wait}) {
+    for (TileState w : {TileState::dram_wait, TileState::tensor_wait, TileState::context_wait,
+                        TileState::expert_wait, TileState::resharding_wait, TileState::offload_wait,
+                        TileState::pipeline_wait}) {
       waits += s.time[static_cast<std::size_t>(w)];
     }
     const Seconds sync = s.time[static_cast<std::size_t>(TileState::data_wait)];
@@ -295,9 +315,12 @@ void resources(Out out, const Result& r) {
   memory(out, "SRAM", r.memory.sram, r.memory.sram_capacity, r.memory.sram_where);
   memory(out, "DRAM", r.memory.dram, r.memory.dram_capacity, r.memory.dram_where);
   std::string traffic = "bytes injected:";
-  for (int c = 0; c < kCauses; ++c) {
-    traffic += fmt::format("{} {} {}", c == 0 ? "" : ",", to_string(static_cast<Cause>(c)),
-                           to_string(r.traffic[static_cast<std::size_t>(c)]));
+  for (int i = 0; i < kCauses; ++i) {
+    const auto c = static_cast<Cause>(i);
+    const Bytes bytes = r.traffic[static_cast<std::size_t>(i)];
+    const bool rare = std::count(kRareCauses.begin(), kRareCauses.end(), c) > 0;
+    if (rare && !(bytes > Bytes(0))) continue;
+    traffic += fmt::format("{} {} {}", i == 0 ? "" : ",", to_string(c), to_string(bytes));
   }
   traffic +=
       fmt::format("; DRAM read {}, written {}", to_string(r.dram_read), to_string(r.dram_written));

@@ -350,6 +350,14 @@ std::string to_string(Cause c) {
       return "data";
     case Cause::pipeline:
       return "pipeline";
+    case Cause::context:
+      return "context";
+    case Cause::expert:
+      return "expert";
+    case Cause::resharding:
+      return "resharding";
+    case Cause::offload:
+      return "offload";
   }
   return "unknown cause";
 }

@@ -77,7 +77,7 @@ void instruction_fields(Archive& a, I& i) {
   a.earlier("until", on({O::store, O::compute}, maybe), i.until);
   a.choice("phase", shown, i.phase, Phase::forward, choices(Phase::forward, Phase::optimizer));
   a.choice("cause", on({O::load, O::store, O::send, O::recv}, shown), i.cause, Cause::memory,
-           choices(Cause::memory, Cause::pipeline));
+           choices(Cause::memory, Cause::offload));
   a.after("after", maybe, i.after, i.after_previous);
 }
 

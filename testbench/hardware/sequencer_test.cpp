@@ -228,6 +228,110 @@ TEST(Attribution, FollowsTheChainToTheMessage) {
   expect_sums(r);
 }
 
+// The same for every cause: a tile that waits for a message is in the wait of the message's cause,
+// also over the steps of a ring, where each message that comes is followed by the next.
+class AttributionOfCauses : public testing::TestWithParam<Cause> {};
+TEST_P(AttributionOfCauses, GoesToItsWait) {
+  const Cause cause = GetParam();
+  Script s;
+  const std::uint16_t w = s.channel("ring");
+  const auto m = s.matrix_shape(1000);
+  const std::vector<TileId> tiles{tile(0), tile(1), tile(3), tile(2)};
+  const auto segment = s.segment("layer", [&](Code& c) {
+    std::uint32_t last = c.compute(Engine::matrix, m);
+    for (int i = 0; i < 3; ++i) {
+      c.send(w, 0, {500}, {last}, cause);
+      last = c.recv(w, 1, {500}, {}, cause);
+    }
+    c.compute(Engine::matrix, m, 1, {last});
+  });
+  s.group("A", tiles, segment, 2).peers = ring_peers(tiles);
+  const RunStatistics& r = s.run(mesh(2, 2));
+  EXPECT_EQ(r.end, 2u * (2000 + 3 * 2500));
+  for (const TileId t : tiles) {
+    EXPECT_EQ(state(r, t, TileState::matrix), 4000u);
+    EXPECT_EQ(state(r, t, wait_for(cause)), 15000u);
+  }
+  EXPECT_EQ(r.bytes_by_cause[static_cast<std::size_t>(cause)], 2u * 4 * 3 * 500);
+  expect_sums(r);
+}
+INSTANTIATE_TEST_SUITE_P(All, AttributionOfCauses,
+                         testing::Values(Cause::memory, Cause::tensor, Cause::data, Cause::context,
+                                         Cause::expert, Cause::resharding, Cause::offload,
+                                         Cause::pipeline),
+                         [](const auto& info) { return to_string(info.param); });
+
+TEST(Attribution, LoadsAndStoresAreMemoryWhateverTheirCauseButOffload) {
+  MachineConfig machine = mesh(1, 1);
+  machine.dram.sites = {{0, 0}};
+  Script s;
+  const auto segment = s.segment("memory", [&](Code& c) {
+    for (const Cause cause : {Cause::tensor, Cause::memory, Cause::offload}) {
+      const auto load = c.load(1000, c.size() == 0 ? Code::After{} : Code::After{c.size() - 1});
+      c[load].cause = cause;
+      c[c.store(500, {load})].cause = cause;
+    }
+  });
+  s.group("A", {tile(0)}, segment);
+  const RunStatistics& r = s.run(machine);
+  const Picoseconds pair = 100000 + 2000 + 100000 + 1000;
+  EXPECT_EQ(state(r, tile(0), TileState::dram_wait), 2 * pair);
+  EXPECT_EQ(state(r, tile(0), TileState::offload_wait), pair);
+  expect_sums(r);
+}
+
+// The matrix engine waits for a store of what the first message brought, while the ring goes on:
+// from the first message on it is the store that is waited for, not the second message.
+TEST(Attribution, ACollectiveThatGoesOnDoesNotHideAStore) {
+  MachineConfig machine = mesh(2, 1);
+  machine.dram.sites = {{0, 0}, {1, 0}};
+  Script s;
+  const std::uint16_t w = s.channel("swap");
+  const auto m = s.matrix_shape(1000);
+  const auto segment = s.segment("swap", [&](Code& c) {
+    c.send(w, 0, {1000});
+    const auto first = c.recv(w, 0, {1000});
+    c.send(w, 0, {5000}, {first});
+    const auto stored = c.store(1000, {first});
+    c.recv(w, 0, {5000});
+    c.compute(Engine::matrix, m, 1, {stored});
+  });
+  s.group("A", {tile(0), tile(1)}, segment).peers = {{tile(1), tile(0)}};
+  const RunStatistics& r = s.run(machine);
+  for (const std::uint32_t t : {0u, 1u}) {
+    EXPECT_EQ(state(r, tile(t), TileState::tensor_wait), 3000u);
+    EXPECT_EQ(state(r, tile(t), TileState::dram_wait), 100000u + 2000u);
+    EXPECT_EQ(state(r, tile(t), TileState::matrix), 1000u);
+  }
+  expect_sums(r);
+}
+
+// A store streams beside a message and takes less time: what is left of it is the message.
+TEST(Attribution, AStoreThatOnlyWaitsForAMessageIsTheMessage) {
+  MachineConfig machine = mesh(2, 1);
+  machine.dram.sites = {{1, 0}};
+  Script s;
+  s.name("stream");
+  const std::uint16_t w = s.channel("wire");
+  const auto m = s.matrix_shape(200000);
+  const auto send =
+      s.segment("send", [&](Code& c) { c.send(w, 0, {1000}, {c.compute(Engine::matrix, m)}); });
+  const auto receive = s.segment("receive", [&](Code& c) {
+    const auto got = c.recv(w, 0, {1000});
+    const auto stored = c.store(1000);
+    c[stored].until = got;
+    c.compute(Engine::matrix, m, 1, {stored});
+  });
+  s.group("A", {tile(0)}, send).peers = {{tile(1)}};
+  s.group("B", {tile(1)}, receive).peers = {{tile(0)}};
+  s.program.seal();
+  const RunStatistics& r = s.run(machine);
+  EXPECT_EQ(r.end, 200000u + 3000u + 200000u);
+  EXPECT_EQ(state(r, tile(1), TileState::dram_wait), 102000u);
+  EXPECT_EQ(state(r, tile(1), TileState::tensor_wait), 203000u - 102000u);
+  expect_sums(r);
+}
+
 // Everything at once, on tiles that differ.
 TEST(Attribution, SumsToTheRunExactly) {
   Script s;

@@ -84,6 +84,10 @@ TEST(JsonReport, HoldsEveryDocumentedKey) {
                            "/bubble_fraction",
                            "/breakdown_s/matrix",
                            "/breakdown_s/idle",
+                           "/breakdown_s/context_wait",
+                           "/breakdown_s/expert_wait",
+                           "/breakdown_s/resharding_wait",
+                           "/breakdown_s/offload_wait",
                            "/bounds_s/compute",
                            "/bounds_s/dram",
                            "/bounds_s/bisection",
@@ -114,6 +118,10 @@ TEST(JsonReport, HoldsEveryDocumentedKey) {
                            "/traffic_bytes/tensor",
                            "/traffic_bytes/data",
                            "/traffic_bytes/pipeline",
+                           "/traffic_bytes/context",
+                           "/traffic_bytes/expert",
+                           "/traffic_bytes/resharding",
+                           "/traffic_bytes/offload",
                            "/tiles/total",
                            "/tiles/used",
                            "/tiles/spare",
@@ -165,6 +173,26 @@ TEST(TextReport, SaysWhatAReaderLooksFor) {
   EXPECT_THAT(text, HasSubstr("vocabulary padded"));
 }
 
+// What few plans have is shown when there is some of it; what every plan has, always.
+TEST(TextReport, LeavesOutRareStatesAndCausesThatAreZero) {
+  Result r = example();
+  const std::string without = text_report(r);
+  for (const Cause c : {Cause::context, Cause::expert, Cause::resharding, Cause::offload}) {
+    EXPECT_THAT(without, Not(HasSubstr(to_string(c))));
+    Result with = r;
+    with.breakdown[at(wait_for(c))] = Seconds(0.25);
+    with.breakdown[at(TileState::bubble)] = Seconds(0.15);
+    with.traffic[static_cast<std::size_t>(c)] = Bytes(5 << 20);
+    const std::string text = text_report(with);
+    EXPECT_THAT(text, HasSubstr("  " + to_string(wait_for(c)) + "  "));
+    EXPECT_THAT(text, HasSubstr(", " + to_string(c) + " 5.000 MiB"));
+  }
+  EXPECT_THAT(without, HasSubstr("  data_wait              0 s    0.0 %\n"));
+  EXPECT_THAT(without, HasSubstr("data 0 B, pipeline 0 B; DRAM read"));
+  r.breakdown[at(TileState::resharding_wait)] = Seconds(0.25);
+  EXPECT_THAT(text_report(r), HasSubstr("  resharding_wait   250.0 ms   12.5 %  ######\n"));
+}
+
 TEST(TextReport, NamesTheClosestBoundAndTheTwoLargestLosses) {
   const std::string text = text_report(example());
   EXPECT_THAT(text, HasSubstr("Closest: the pipeline schedule"));
@@ -193,6 +221,10 @@ TEST(TextReport, NamesTheStageThatPacesThePipeline) {
   EXPECT_THAT(text_report(r),
               HasSubstr("Stage 3 paces the pipeline: its own operators take 100.0 %"));
   EXPECT_THAT(text_report(r), HasSubstr("(400.0 ms) is waiting for DRAM loads and stores."));
+  r.stages[3].time[at(TileState::expert_wait)] = Seconds(0.4);
+  r.stages[3].time[at(TileState::dram_wait)] = Seconds(0);
+  EXPECT_THAT(text_report(r), HasSubstr("(400.0 ms) is waiting for the all-to-alls of\n"));
+  r.stages[3].time[at(TileState::expert_wait)] = Seconds(0);
   // Waiting for gradients at the end holds nobody up.
   r.stages[3].time[at(TileState::data_wait)] = Seconds(0.4);
   r.stages[3].time[at(TileState::dram_wait)] = Seconds(0);

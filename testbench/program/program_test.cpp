@@ -373,6 +373,7 @@ TEST(Program, NamesOfTheEnumerations) {
   EXPECT_EQ(to_string(Opcode::allocate), "allocate");
   EXPECT_EQ(to_string(Phase::gradient_sync), "gradient_sync");
   EXPECT_EQ(to_string(Cause::pipeline), "pipeline");
+  EXPECT_EQ(to_string(Cause::resharding), "resharding");
 }
 
 }  // namespace

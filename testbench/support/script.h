@@ -78,6 +78,7 @@ class Code {
     i.share.total = bytes;
     return add(i, after);
   }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(segment_.code.size()); }
   Instruction& operator[](std::uint32_t index) { return segment_.code[index]; }
 
  private:

@@ -101,7 +101,7 @@ class Sequencer : public EventHandler, public MemoryClient {
     std::uint8_t waiting = 0;   // engines blocked on an instruction
     std::uint16_t channel = 0;  // that net_recv waits on
     bool started = false;
-    bool same_wait = false;  // the state needs no new judgement
+    bool awaits_message = false;  // of the last judgement, as is `awaited`
     std::array<std::uint32_t, kEngines> blocked;
     std::array<std::uint32_t, kEngines> call{};      // of the next instruction
     std::array<std::uint32_t, kEngines> position{};  // of it in its stream
@@ -111,6 +111,7 @@ class Sequencer : public EventHandler, public MemoryClient {
     std::uint64_t sent = 0, received = 0;
     std::array<std::uint32_t, 2> running{};  // key of the instruction on matrix, vector
     std::array<Picoseconds, 2> started_at{}, stall_from{};
+    std::uint32_t awaited = 0;
   };
   struct Mailbox {  // messages that wait for their receive, oldest first
     std::uint32_t head = kNil, tail = kNil;
@@ -132,15 +133,12 @@ class Sequencer : public EventHandler, public MemoryClient {
                                        sc_core::sc_time& delay) override;
     Sequencer* sequencer = nullptr;
   };
-  // What a tile ultimately waits for: a message, or an instruction in flight. One word, because it
-  // is returned once per event.
+  // What a tile ultimately waits for: an instruction in flight, or the message of a receive. It
+  // stays so until `awaited` is complete, as long as the receives before it have the same cause.
   struct Blame {
-    std::uint64_t bits;  // call:32 | message:1 | index:31
-    Blame(std::uint32_t call, std::uint32_t index, bool message)
-        : bits((std::uint64_t{call} << 32) | (message ? 1u << 31 : 0u) | index) {}
-    std::uint32_t call() const { return static_cast<std::uint32_t>(bits >> 32); }
-    std::uint32_t index() const { return static_cast<std::uint32_t>(bits) & 0x7fffffffu; }
-    bool message() const { return (bits >> 31) & 1u; }
+    std::uint32_t call, index;  // of the instruction
+    std::uint32_t awaited;      // key
+    bool message;
   };
 
   // sequencer.cpp
@@ -159,7 +157,7 @@ class Sequencer : public EventHandler, public MemoryClient {
   void compute_done(Picoseconds now, std::uint32_t tile, unsigned engine);
   void send(Picoseconds now, std::uint32_t tile, Core& c, const Instruction& ins);
   bool receive(std::uint32_t tile, Core& c, const Segment& segment, const Instruction& ins);
-  void deliver(std::uint32_t tile, Core& c, Packet& p);
+  bool deliver(std::uint32_t tile, Core& c, Packet& p);
   void allocate(std::uint32_t tile, const Core& c, const Segment& segment, const Instruction& ins);
   void append(Mailbox& box, Packet& p);
   Mailbox& mailbox(std::uint32_t tile, std::uint32_t channel) {

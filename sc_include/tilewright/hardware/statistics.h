@@ -16,19 +16,26 @@ namespace tilewright {
 /// What a tile is doing, or waiting for, at an instant. The states of a tile partition the
 /// iteration: their times sum to its length exactly.
 enum class TileState : std::uint8_t {
-  matrix,         ///< matrix engine busy (recomputed operators excepted)
-  vector,         ///< vector engine busy and the matrix engine not
-  recomputation,  ///< either engine busy with Phase::recompute
-  sram_stall,     ///< an engine held back by the SRAM's bandwidth
-  dram_wait,      ///< engines wait for a load or a store
-  tensor_wait,    ///< engines wait for a tensor-parallel message (or the rank that is to send it)
-  data_wait,      ///< the same for gradient synchronisation
-  pipeline_wait,  ///< a stage-to-stage message is on its way
-  bubble,         ///< the neighbouring stage has not sent yet, or this tile has finished
-  idle,           ///< the program gives the tile nothing to do
+  matrix,           ///< matrix engine busy (recomputed operators excepted)
+  vector,           ///< vector engine busy and the matrix engine not
+  recomputation,    ///< either engine busy with Phase::recompute
+  sram_stall,       ///< an engine held back by the SRAM's bandwidth
+  dram_wait,        ///< engines wait for a load or a store
+  tensor_wait,      ///< engines wait for a tensor-parallel message (or the rank that is to send it)
+  data_wait,        ///< the same for data-parallel messages
+  context_wait,     ///< the same for context-parallel messages
+  expert_wait,      ///< the same for expert-parallel messages
+  resharding_wait,  ///< the same for tensors that are split anew
+  offload_wait,     ///< engines wait for the second memory tier
+  pipeline_wait,    ///< a stage-to-stage message is on its way
+  bubble,           ///< the neighbouring stage has not sent yet, or this tile has finished
+  idle,             ///< the program gives the tile nothing to do
 };
-constexpr int kTileStates = 10;
+constexpr int kTileStates = 14;
 std::string to_string(TileState s);  ///< "matrix", "dram_wait", ...
+
+/// The state of a tile that waits for bytes which move on behalf of `cause`.
+TileState wait_for(Cause cause);
 
 struct TileStatistics {
   std::array<Picoseconds, kTileStates> time{};

@@ -39,12 +39,16 @@ constexpr int kPhases = 5;
 
 /// On whose behalf bytes move (and what a tile that waits for them is waiting for).
 enum class Cause : std::uint8_t {
-  memory,    ///< DRAM traffic of operators
-  tensor,    ///< tensor-parallel collectives
-  data,      ///< gradient all-reduce
-  pipeline,  ///< stage-to-stage transfers
+  memory,      ///< DRAM traffic of operators
+  tensor,      ///< tensor-parallel collectives
+  data,        ///< data-parallel collectives: gradients, and parameters that are sharded
+  pipeline,    ///< stage-to-stage transfers
+  context,     ///< context-parallel exchange of keys and values
+  expert,      ///< expert-parallel all-to-all
+  resharding,  ///< tensors moved between operators that split them differently
+  offload,     ///< traffic to and from the second memory tier
 };
-constexpr int kCauses = 4;
+constexpr int kCauses = 8;
 
 /// A byte count that may depend on the rank: part (rank / stride + offset) mod parts of `total`,
 /// cut as evenly as whole bytes allow (the first total mod parts parts hold one more). parts = 1:
