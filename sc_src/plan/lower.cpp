@@ -219,10 +219,13 @@ class Lowering {
     }
   }
 
-  /// Exchanges are what experts are reached by on their axis; elsewhere they come from operators
-  /// that disagree.
+  /// Experts are reached by exchanges over their axis; all others come from operators that disagree.
   Cause cause_of(const Collective& c) const {
-    return planner_.splits().axes()[static_cast<std::size_t>(__builtin_ctz(c.axes))].cause;
+    const Cause of_axis =
+        planner_.splits().axes()[static_cast<std::size_t>(__builtin_ctz(c.axes))].cause;
+    const bool one_axis = (c.axes & (c.axes - 1)) == 0;
+    if (c.kind != CollectiveKind::all_to_all) return of_axis;
+    return one_axis && of_axis == Cause::expert ? Cause::expert : Cause::resharding;
   }
 
   // --- the end of the iteration ---

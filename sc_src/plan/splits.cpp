@@ -68,8 +68,8 @@ std::vector<GroupAxis> make_axes(const PlanConfig& plan) {
       add(names[i], plan.tensor_shape[i], Cause::tensor);
     }
   }
-  add("context", plan.context, Cause::tensor);
-  add("expert", plan.expert, Cause::data);
+  add("context", plan.context, Cause::context);
+  add("expert", plan.expert, Cause::expert);
   add("data", plan.replicas(), Cause::data, true);
   return axes;
 }

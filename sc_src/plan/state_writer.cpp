@@ -18,7 +18,8 @@ void StateWriter::run(SegmentWriter& w, const std::vector<Step>& steps, const st
     CollectiveRun run;
     run.phase = phase;
     run.background = background;
-    run.cause = axis.cause;
+    // Ranks of whatever axis that hold the same weights are data-parallel to each other.
+    run.cause = axis.cause == Cause::tensor ? Cause::tensor : Cause::data;
     Collective what;
     what.kind = steps[i].kind;
     what.axes = AxisSet{1} << steps[i].axis;
