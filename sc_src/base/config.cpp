@@ -208,6 +208,12 @@ Section Section::section(const std::string& key) const {
   return result;
 }
 
+bool Section::is_list(const std::string& key) const {
+  if (!has(key)) return false;
+  const auto value = state_->find(key);
+  return value && value->node->kind == detail::Node::Kind::kList;
+}
+
 std::vector<Section> Section::sections(const std::string& key) const {
   std::vector<Section> result;
   const auto value = state_->find(key);

@@ -15,7 +15,6 @@ constexpr int kDrawnStages = 16;
 constexpr std::size_t kDrawnMicroBatches = 16;
 
 const char* name_of(ScheduleKind kind) { return kind == ScheduleKind::gpipe ? "GPipe" : "1F1B"; }
-const char* name_of(Recomputation r) { return r == Recomputation::none ? "none" : "full"; }
 const char* name_of(OptimizerKind o) {
   return o == OptimizerKind::none ? "none" : o == OptimizerKind::sgd ? "SGD" : "Adam";
 }
@@ -67,7 +66,7 @@ void describe_plan(Description& out, const Inputs::Plan& plan) {
   out.line("schedule", name_of(p.schedule));
   out.line("precision", to_string(p.precision));
   if (training) {
-    out.line("recomputation", name_of(p.recomputation));
+    out.line("recomputation", to_string(p.recomputation));
     out.line("optimiser", name_of(p.optimizer));
   }
   out.line("state per parameter",

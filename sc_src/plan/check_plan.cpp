@@ -210,6 +210,23 @@ void check_stages(const PlanConfig& plan, const Graph& graph) {
   }
 }
 
+void check_recomputation(const PlanConfig& plan, const Graph& graph) {
+  for (const RecomputationRule& rule : plan.recomputation.rules) {
+    if (rule.every > graph.layers()) {
+      fail(plan, plan.where_recomputation, "recomputation",
+           fmt::format(
+               "one layer of {} is to be recomputed, but model '{}' has {}; allowed: 1 to {}",
+               rule.every, graph.model, graph.layers(), graph.layers()));
+    }
+    for (int r = 0; r < kOpRoles; ++r) {
+      const auto role = static_cast<OpRole>(r);
+      if (!rule.dropped.roles.test(static_cast<std::size_t>(r)) || find(graph, role)) continue;
+      fail(plan, plan.where_recomputation, "recomputation",
+           fmt::format("model '{}' has no operator '{}'", graph.model, to_string(role)));
+    }
+  }
+}
+
 void check_tiles(const PlanConfig& plan, const MachineConfig& machine) {
   const std::int64_t ranks = std::int64_t{plan.pipeline} * plan.tensor * plan.context * plan.data;
   const std::int64_t usable = machine.usable_tiles();
@@ -283,6 +300,7 @@ void check_plan(const PlanConfig& plan, const Graph& graph, const MachineConfig&
   check_tensor(plan, graph, splits);
   check_extents(plan, graph, splits);
   check_stages(plan, graph);
+  check_recomputation(plan, graph);
   check_tiles(plan, machine);
   check_precision(plan, machine);
 }

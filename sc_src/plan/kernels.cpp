@@ -35,13 +35,8 @@ class Builder {
  public:
   Builder(const Block& block, const KernelOptions& options)
       : block_(block), o_(options), axes_(options.splits.axes()) {
-    recompute_ = o_.training && o_.recompute && block.is_layer();
-    // Full recomputation keeps block inputs and seeds: a mask outside the layers is drawn again.
-    const bool redraw = o_.training && o_.recompute && !recompute_;
     for (const Operator& op : block.operators) {
-      for (const Operand& s : op.saved) {
-        if (!redraw || s.storage != Storage::mask) saved_.insert(s.tensor);
-      }
+      for (const Operand& s : op.saved) saved_.insert(s.tensor);
     }
     const Operator& first = block.operators.front();
     if (first.kind != OpKind::embedding) input_ = first.inputs.front().tensor;
@@ -55,13 +50,14 @@ class Builder {
       for (const Operand& in : op.inputs) measure(op, in);
       for (const Operand& out : op.outputs) measure(op, out);
     }
+    if (o_.training) choose_rebuilt();
   }
 
   BlockKernels build() {
     BlockKernels r;
     r.input = input_;
 
-    KernelList forward = run_forward(Phase::forward, o_.training && !recompute_);
+    KernelList forward = run_forward(Phase::forward, kept_);
     r.output = handed_over_;
     if (!input_.empty()) r.input_bytes = bytes(input_, o_.boundary);
     if (!output_.empty()) r.output_bytes = bytes(output_, o_.boundary);
@@ -72,13 +68,13 @@ class Builder {
       return r;
     }
 
-    std::vector<SizedTensor>& kept = recompute_ ? r.rebuilt : r.stash;
     if (!input_.empty()) r.stash.push_back({input_, r.input_bytes});
-    for (const std::string& name : saved_) {
-      if (name != input_) kept.push_back({name, bytes(name, home_.at(name))});
+    for (const std::string& name : kept_) r.stash.push_back({name, bytes(name, home_.at(name))});
+    for (const std::string& name : rebuilt_) {
+      r.rebuilt.push_back({name, bytes(name, home_.at(name))});
     }
-    if (recompute_) {
-      KernelList again = run_forward(Phase::recompute, true);
+    if (!rebuilt_.empty()) {
+      KernelList again = run_forward(Phase::recompute, rebuilt_);
       r.temporaries = std::max(r.temporaries, again.temporaries({}));
       r.recompute = std::move(again.kernels);
     }
@@ -90,6 +86,55 @@ class Builder {
   }
 
  private:
+  // --- recomputation ---
+
+  /// Divides what backward reads into what is kept and what is rebuilt, and finds the operators
+  /// that rebuild it.
+  void choose_rebuilt() {
+    std::map<std::string, const Operator*> maker;
+    std::set<std::string> masks;
+    for (const Operator& op : block_.operators) {
+      for (const Operand& out : op.outputs) {
+        maker[out.tensor] = &op;
+        if (out.storage == Storage::mask) masks.insert(out.tensor);
+      }
+    }
+    const bool all = o_.dropped.all && block_.is_layer();
+    std::set<std::string> dropped;
+    for (const std::string& name : saved_) {
+      if (name == input_) continue;
+      const bool drop = o_.dropped.all
+                            ? all || masks.count(name) > 0
+                            : o_.dropped.roles.test(static_cast<std::size_t>(maker.at(name)->role));
+      (drop ? dropped : kept_).insert(name);
+    }
+
+    // From what is to be rebuilt back to what is kept. A mask is drawn again from its seed, and
+    // needs no operator for that.
+    std::vector<std::string> wanted;
+    for (const std::string& name : dropped) {
+      if (masks.count(name) == 0) wanted.push_back(name);
+    }
+    while (!wanted.empty()) {
+      const auto made = maker.find(wanted.back());
+      wanted.pop_back();
+      if (made == maker.end() || !again_.insert(made->second->name).second) continue;
+      for (const Operand& in : made->second->inputs) {
+        if (kept_.count(in.tensor) == 0) wanted.push_back(in.tensor);
+      }
+    }
+    if (all) {
+      for (const Operator& op : block_.operators) again_.insert(op.name);
+    }
+    for (const std::string& name : dropped) {
+      if (again_.count(maker.at(name)->name) > 0) {
+        rebuilt_.insert(name);
+      } else {
+        saved_.erase(name);  // a mask, drawn again where it is read
+      }
+    }
+  }
+
   // --- sizes ---
 
   Extents local(const Operator& op) const { return o_.splits.local(op, o_.samples); }
@@ -114,8 +159,8 @@ class Builder {
 
   static AxisSet bit(std::size_t axis) { return AxisSet{1} << axis; }
 
-  TensorClass class_of(const std::string& name, bool saving) const {
-    const bool kept = o_.training && (name == input_ || (saving && saved_.count(name) > 0));
+  TensorClass class_of(const std::string& name, const std::set<std::string>& saving) const {
+    const bool kept = o_.training && (name == input_ || saving.count(name) > 0);
     return kept ? TensorClass::saved : TensorClass::temporary;
   }
 
@@ -169,6 +214,7 @@ class Builder {
   struct Holdings {
     std::map<std::string, Stored> primary;
     std::map<std::pair<std::string, Layouts>, Stored> copies;
+    std::set<std::string> fixed;  // stay as they are: every conversion makes a copy
   };
 
   /// Makes `tensor` available in `needed`, inserting collectives, and returns it. A partial sum is
@@ -184,6 +230,7 @@ class Builder {
     if (copy != held.copies.end()) {
       return {copy->second.name, copy->second.cls, bytes(sized_as, needed)};
     }
+    const bool stays = held.fixed.count(tensor) > 0;
     AxisSet exchanged = 0, gathered = 0;
     for (std::size_t a = 0; a < axes_.size(); ++a) {
       if (at.layouts[a] == needed[a]) continue;
@@ -203,7 +250,9 @@ class Builder {
         next.name += "." + to_string(needed[a]);
         if (a > 0) next.name += "@" + axes_[a].name;
       }
-      if (kind == CollectiveKind::all_gather || gathered != 0) next.cls = TensorClass::temporary;
+      if (kind == CollectiveKind::all_gather || gathered != 0 || stays) {
+        next.cls = TensorClass::temporary;
+      }
       move(list, phase, {kind, axes, bytes(sized_as, uncut)}, at, next, sized_as);
       at = next;
     };
@@ -211,7 +260,7 @@ class Builder {
     for (std::size_t a = 0; a < axes_.size(); ++a) {
       if ((gathered & bit(a)) != 0) convert(CollectiveKind::all_gather, bit(a));
     }
-    if (gathered != 0) {
+    if (gathered != 0 || (exchanged != 0 && stays)) {
       held.copies[{tensor, needed}] = at;
     } else if (exchanged != 0) {
       held.primary[tensor] = at;
@@ -289,14 +338,25 @@ class Builder {
   /// Every element of the result needs its own of the input alone, at most its whole row.
   static bool pointwise(const Operator& op) { return op.kind != OpKind::permutation; }
 
-  KernelList run_forward(Phase phase, bool saving) {
+  /// The forward pass, or what runs again of it; it leaves the tensors in `saving` for backward.
+  KernelList run_forward(Phase phase, const std::set<std::string>& saving) {
+    const bool first = phase == Phase::forward;
     KernelList list;
     Holdings held;
     if (!input_.empty()) {
-      held.primary[input_] = {input_, class_of(input_, saving), o_.boundary};
+      held.primary[input_] = {input_, class_of(input_, saving),
+                              first ? o_.boundary : home_.at(input_)};
+    }
+    if (!first) {
+      held.fixed = kept_;  // backward expects it where it is
+      held.fixed.insert(input_);
+      for (const std::string& name : kept_) {
+        held.primary[name] = {name, TensorClass::saved, home_.at(name)};
+      }
     }
     for (const Operator& op : block_.operators) {
       if (!o_.training && op.kind == OpKind::loss) continue;  // inference ends with the logits
+      if (!first && again_.count(op.name) == 0) continue;
       // Inputs first: a conversion is a step of its own, before the operator's kernel opens.
       std::vector<Access> inputs;
       for (const Operand& in : op.inputs) {
@@ -329,6 +389,7 @@ class Builder {
         // No dropout in inference; a mask that is drawn again is not kept.
         const bool kept = o_.training && saved_.count(out.tensor) > 0;
         if (out.storage == Storage::mask && !kept) continue;
+        if (!first && kept_.count(out.tensor) > 0) continue;
         Layouts layouts = o_.splits.output_layouts(op, out);
         if (out.storage == Storage::mask) layouts = resolved(layouts);
         const Stored stored{out.tensor, class_of(out.tensor, saving), layouts};
@@ -339,7 +400,7 @@ class Builder {
     finish_forward(list, held, phase);
     std::set<std::string> kept{handed_over_};
     if (!o_.training && output_.empty()) kept.insert(logits_);
-    if (saving) kept.insert(saved_.begin(), saved_.end());
+    kept.insert(saving.begin(), saving.end());
     rename_moved(list, held);
     list.drop_internal(kept);
     return list;
@@ -356,17 +417,20 @@ class Builder {
   /// Completes what is still partial, hands the output over in the boundary's layout, and notes
   /// where every tensor ended up.
   void finish_forward(KernelList& list, Holdings& held, Phase phase) {
-    if (!output_.empty()) {
+    if (held.primary.count(output_) > 0) {
       handed_over_ = fetch(list, held, output_, o_.boundary, phase, output_).tensor;
       if (handed_over_ == held.primary.at(output_).name) handed_over_ = output_;
     }
-    std::vector<std::string> partial;
+    std::vector<std::pair<std::string, Layouts>> unfinished;
     for (const auto& [name, stored] : held.primary) {
-      if (has_partial(stored.layouts)) partial.push_back(name);
+      if (phase != Phase::forward) {  // backward expects what is rebuilt as it was
+        if (rebuilt_.count(name) > 0) unfinished.emplace_back(name, home_.at(name));
+      } else if (has_partial(stored.layouts)) {
+        unfinished.emplace_back(name, without_partial(stored.layouts));
+      }
     }
-    for (const std::string& name : partial) {
-      fetch(list, held, name, without_partial(held.primary.at(name).layouts), phase, name);
-    }
+    for (const auto& [name, whole] : unfinished) fetch(list, held, name, whole, phase, name);
+    if (phase != Phase::forward) return;
     for (const auto& [name, stored] : held.primary) home_[name] = stored.layouts;
   }
 
@@ -647,8 +711,10 @@ class Builder {
   const Block& block_;
   const KernelOptions& o_;
   const std::vector<GroupAxis>& axes_;
-  bool recompute_ = false;
-  std::set<std::string> saved_;  // ordered: the stash is listed the same way every time
+  // Tensors that backward reads, the block's input among them; those that stay in memory until
+  // then, and those that are made again. Ordered: the stash is listed the same way every time.
+  std::set<std::string> saved_, kept_, rebuilt_;
+  std::set<std::string> again_;  // operators that run again
   std::string input_, output_, logits_;
   std::string handed_over_;  // the output in the boundary's layouts, as forward names it
   std::map<std::string, std::int64_t> whole_;

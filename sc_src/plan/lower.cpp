@@ -103,7 +103,7 @@ class Lowering {
       received = boundary(pass == Pass::forward ? stage.stage - 1 : stage.stage + 1, pass, samples);
     if (leaves) sent = boundary(stage.stage, pass, samples);
 
-    const std::uint32_t block = graph_.chain[position];
+    const std::uint32_t block = planner_.variant(stage.stage, position);
     const auto key = std::make_tuple(block, pass, samples, stage.residency.in_sram,
                                      stage.sram_resident, received, sent);
     const auto it = segments_.find(key);
@@ -117,7 +117,7 @@ class Lowering {
   std::vector<std::int64_t> boundary(int stage_index, Pass pass, std::int64_t samples) {
     const StagePlan& stage = out_.stages[static_cast<std::size_t>(stage_index)];
     const std::size_t position = pass == Pass::forward ? stage.range.last - 1 : stage.range.first;
-    const std::uint32_t block = graph_.chain[position];
+    const std::uint32_t block = planner_.variant(stage.stage, position);
     const BlockKernels& k = planner_.kernels(block, samples);
     const BlockCosts& c = planner_.costs(block, samples, stage.residency, stage.sram_resident);
     const auto& kernels = pass == Pass::forward ? k.forward : k.backward;
@@ -128,7 +128,7 @@ class Lowering {
         if (w.tensor == tensor) return SegmentWriter::message_parts(w.bytes, costs[i].blocks);
       }
     }
-    throw InternalError("block '" + graph_.blocks[block].name + "' never makes '" + tensor + "'");
+    throw InternalError("block '" + planner_.block(block).name + "' never makes '" + tensor + "'");
   }
 
   std::uint32_t write_block(const StagePlan& stage, std::uint32_t block, Pass pass,
@@ -137,7 +137,7 @@ class Lowering {
     const BlockKernels& k = planner_.kernels(block, samples);
     const BlockCosts& c = planner_.costs(block, samples, stage.residency, stage.sram_resident);
     const bool forward = pass == Pass::forward;
-    std::string name = graph_.blocks[block].name + (forward ? ".forward" : ".backward");
+    std::string name = planner_.block(block).name + (forward ? ".forward" : ".backward");
     if (samples != plan_.group_micro_batch()) name += ".short";
     SegmentWriter w = writer(name, stage);
 
@@ -306,7 +306,7 @@ class Lowering {
       const StagePlan& stage = out_.stages[static_cast<std::size_t>(s)];
       double t = 0;
       for (std::size_t i = stage.range.first; i < stage.range.last; ++i) {
-        const BlockKernels& k = planner_.kernels(graph_.chain[i], n);
+        const BlockKernels& k = planner_.kernels(planner_.variant(s, i), n);
         t += slot.backward ? matrix_seconds(k.recompute) + matrix_seconds(k.backward)
                            : matrix_seconds(k.forward);
       }

@@ -56,7 +56,7 @@ StateBytes PlanConfig::state_bytes() const {
   StateBytes bytes;
   const bool mixed = precision != DType::fp32;
   bytes.weight = bytes_of(precision);
-  bytes.gradient = mode == Mode::training ? bytes.weight : 0;
+  bytes.gradient = mode == Mode::inference ? 0 : fp32_gradients ? 4 : bytes.weight;
   if (mode == Mode::training) {
     const int master = mixed ? 4 : 0;
     if (optimizer == OptimizerKind::adam) bytes.optimizer = master + 8;

@@ -191,8 +191,10 @@ void read_training(const Section& root, PlanConfig& plan) {
   plan.schedule = root.choice<ScheduleKind>(
       "schedule", {{"1f1b", ScheduleKind::one_f_one_b}, {"gpipe", ScheduleKind::gpipe}}, "1f1b");
   const bool inference = plan.mode == Mode::inference;
-  plan.recomputation = root.choice<Recomputation>(
-      "recomputation", {{"none", Recomputation::none}, {"full", Recomputation::full}}, "none");
+  plan.recomputation = read_recomputation(root, plan.pipeline);
+  plan.where_recomputation = root.where("recomputation");
+  plan.fp32_gradients =
+      root.choice<bool>("gradients", {{"as_weights", false}, {"fp32", true}}, "as_weights");
   plan.optimizer = root.choice<OptimizerKind>(
       "optimizer",
       {{"adam", OptimizerKind::adam}, {"sgd", OptimizerKind::sgd}, {"none", OptimizerKind::none}},
@@ -201,6 +203,9 @@ void read_training(const Section& root, PlanConfig& plan) {
   if (plan.recomputation != Recomputation::none) {
     root.fail("recomputation",
               "inference has no backward pass to recompute for; leave the key out or write none");
+  }
+  if (plan.fp32_gradients) {
+    root.fail("gradients", "inference has no gradients; leave the key out");
   }
   if (plan.optimizer != OptimizerKind::none) {
     root.fail("optimizer", "inference updates no weights; leave the key out or write none");

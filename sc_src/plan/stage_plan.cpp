@@ -76,6 +76,10 @@ StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const Mac
       sharding_(graph, splits_, plan.zero),
       boundary_(boundary_layouts(graph, splits_)),
       dram_of_(assign_dram(machine)) {
+  std::int64_t layers = 0;
+  for (std::size_t i = 0; i < graph.chain.size(); ++i) {
+    layer_at_.push_back(graph.block(i).is_layer() ? layers++ : -1);
+  }
   clients_.assign(machine.dram.sites.size(), 0);
   std::size_t per_tile = 1;
   for (const TileId t : placement.tiles) {
@@ -86,41 +90,53 @@ StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const Mac
   rates_ = tile_rates(machine, plan.precision, busiest, static_cast<int>(per_tile));
 }
 
-KernelOptions StagePlanner::kernel_options(std::int64_t samples) const {
+std::uint32_t StagePlanner::variant(int stage, std::size_t position) {
+  const std::uint32_t block = graph_.chain[position];
+  const Dropped dropped = plan_.recomputation.of(stage, layer_at_[position]);
+  const auto known = std::find_if(variants_.begin(), variants_.end(), [&](const BlockVariant& v) {
+    return v.block == block && v.dropped == dropped;
+  });
+  const auto number = static_cast<std::uint32_t>(known - variants_.begin());
+  if (known == variants_.end()) variants_.push_back({block, dropped});
+  return number;
+}
+
+KernelOptions StagePlanner::kernel_options(std::int64_t samples, const Dropped& dropped) const {
   KernelOptions o{splits_, boundary_};
   o.samples = samples;
   o.precision = plan_.precision;
   o.state = plan_.state_bytes();
   o.training = plan_.mode == Mode::training;
-  o.recompute = plan_.recomputation == Recomputation::full;
   o.accumulate = sharding_.zero() < 2;
+  o.dropped = dropped;
   return o;
 }
 
-ParametersByAxes StagePlanner::block_parameters(std::uint32_t block) const {
+ParametersByAxes StagePlanner::block_parameters(std::uint32_t variant) const {
   ParametersByAxes result;
-  for (const Operator& op : graph_.blocks[block].operators) {
+  for (const Operator& op : block(variant).operators) {
     const std::int64_t local = op.weights.empty() ? 0 : splits_.local_parameters(op);
     if (local > 0) result[splits_.summed_gradients(op)] += local;
   }
   return result;
 }
 
-const BlockKernels& StagePlanner::kernels(std::uint32_t block, std::int64_t samples) {
-  const auto key = std::make_pair(block, samples);
+const BlockKernels& StagePlanner::kernels(std::uint32_t variant, std::int64_t samples) {
+  const auto key = std::make_pair(variant, samples);
   auto it = kernels_.find(key);
   if (it == kernels_.end()) {
-    it = kernels_.emplace(key, make_kernels(graph_.blocks[block], kernel_options(samples))).first;
+    const KernelOptions options = kernel_options(samples, variants_[variant].dropped);
+    it = kernels_.emplace(key, make_kernels(block(variant), options)).first;
   }
   return it->second;
 }
 
-const BlockCosts& StagePlanner::costs(std::uint32_t block, std::int64_t samples,
+const BlockCosts& StagePlanner::costs(std::uint32_t variant, std::int64_t samples,
                                       const Residency& residency, std::int64_t sram_resident) {
-  const auto key = std::make_tuple(block, samples, residency.in_sram, sram_resident);
+  const auto key = std::make_tuple(variant, samples, residency.in_sram, sram_resident);
   auto it = costs_.find(key);
   if (it != costs_.end()) return it->second;
-  const BlockKernels& k = kernels(block, samples);
+  const BlockKernels& k = kernels(variant, samples);
   const auto free = static_cast<std::int64_t>(machine_.sram.capacity.value()) - sram_resident;
   const StateBytes state = plan_.state_bytes();
   const auto each = [&](const std::vector<Kernel>& list) {
@@ -140,16 +156,14 @@ KernelCost StagePlanner::optimizer_cost(const StagePlan& stage) const {
                      stage.residency, free, plan_.precision, plan_.state_bytes(), rates_);
 }
 
-std::vector<StageRange> StagePlanner::cut() const {
-  std::vector<bool> is_layer;
-  std::vector<double> cost;
+std::vector<StageRange> StagePlanner::cut() {
   const bool training = plan_.mode == Mode::training;
+  const auto free = static_cast<std::int64_t>(machine_.sram.capacity.value());
   // Blocks are weighed by the closed form with nothing resident, which also sees the bytes that an
   // embedding or a loss moves without computing.
-  std::vector<double> of_block;
-  for (const Block& block : graph_.blocks) {
-    const BlockKernels k = make_kernels(block, kernel_options(plan_.group_micro_batch()));
-    const auto free = static_cast<std::int64_t>(machine_.sram.capacity.value());
+  std::map<std::uint32_t, double> seconds_of;
+  const auto weigh = [&](std::uint32_t variant) {
+    const BlockKernels& k = kernels(variant, plan_.group_micro_batch());
     double seconds = 0;
     for (const auto* list : {&k.forward, &k.recompute, &k.backward}) {
       if (!training && list != &k.forward) continue;
@@ -161,11 +175,16 @@ std::vector<StageRange> StagePlanner::cut() const {
                        : kernel_seconds(kernel, c, rates_);
       }
     }
-    of_block.push_back(seconds);
-  }
-  for (const std::uint32_t b : graph_.chain) {
-    is_layer.push_back(graph_.blocks[b].is_layer());
-    cost.push_back(of_block[b]);
+    return seconds;
+  };
+  std::vector<bool> is_layer;
+  std::vector<double> cost;
+  constexpr int kUndecided = -1;  // what a stage recomputes is known once it is cut
+  for (std::size_t i = 0; i < graph_.chain.size(); ++i) {
+    const std::uint32_t v = variant(kUndecided, i);
+    const auto known = seconds_of.find(v);
+    cost.push_back(known != seconds_of.end() ? known->second : seconds_of[v] = weigh(v));
+    is_layer.push_back(graph_.block(i).is_layer());
   }
   return plan_.stage_layers.empty() ? balance_stages(cost, is_layer, plan_.pipeline)
                                     : explicit_stages(is_layer, plan_.stage_layers);
@@ -234,7 +253,7 @@ void StagePlanner::list_memory(StagePlan& s) {
   const StateBytes state = plan_.state_bytes();
   std::int64_t stash = 0, rebuilt = 0, temporaries = 0;
   for (std::size_t i = s.range.first; i < s.range.last; ++i) {
-    const BlockKernels& k = kernels(graph_.chain[i], plan_.group_micro_batch());
+    const BlockKernels& k = kernels(variant(s.stage, i), plan_.group_micro_batch());
     stash += k.stash_bytes();
     rebuilt = std::max(rebuilt, k.rebuilt_bytes());
     temporaries = std::max(temporaries, k.temporaries);
@@ -253,7 +272,7 @@ void StagePlanner::list_memory(StagePlan& s) {
   add("recomputed activations (1 layer)", TensorClass::saved, rebuilt, true);
   std::int64_t block = 0;  // parameters of the largest
   for (std::size_t i = s.range.first; i < s.range.last; ++i) {
-    block = std::max(block, total(block_parameters(graph_.chain[i])));
+    block = std::max(block, total(block_parameters(variant(s.stage, i))));
   }
   if (sharding_.active() && sharding_.zero() >= 3) {
     add("gathered weights (1 block)", TensorClass::weight, block * state.weight, true);
@@ -274,9 +293,9 @@ std::optional<std::pair<double, double>> StagePlanner::evaluate(const StagePlan&
   };
   const auto micro_batches = static_cast<double>(plan_.micro_batches(0).size());
   for (std::size_t i = s.range.first; i < s.range.last; ++i) {
-    const BlockKernels& k = kernels(graph_.chain[i], plan_.group_micro_batch());
-    const BlockCosts& c =
-        costs(graph_.chain[i], plan_.group_micro_batch(), s.residency, s.sram_resident);
+    const std::uint32_t v = variant(s.stage, i);
+    const BlockKernels& k = kernels(v, plan_.group_micro_batch());
+    const BlockCosts& c = costs(v, plan_.group_micro_batch(), s.residency, s.sram_resident);
     if (!c.feasible()) return {};
     for (std::size_t j = 0; j < k.forward.size(); ++j) {
       account(k.forward[j], c.forward[j], micro_batches);
@@ -326,10 +345,10 @@ bool StagePlanner::choose_residency(StagePlan& stage) {
   stage = chosen;
   for (MemoryItem& item : stage.memory) item.in_sram = stage.residency[item.cls];
   for (std::size_t i = stage.range.first; i < stage.range.last; ++i) {
-    stage.sram_working = std::max(
-        stage.sram_working,
-        costs(graph_.chain[i], plan_.group_micro_batch(), stage.residency, stage.sram_resident)
-            .footprint());
+    stage.sram_working =
+        std::max(stage.sram_working, costs(variant(stage.stage, i), plan_.group_micro_batch(),
+                                           stage.residency, stage.sram_resident)
+                                         .footprint());
   }
   return true;
 }
@@ -401,10 +420,16 @@ bool StagePlanner::fits(const PlanConfig& variant) const {
 
 std::string StagePlanner::advice() const {
   std::vector<std::string> ways;
-  if (plan_.mode == Mode::training && plan_.recomputation == Recomputation::none) {
+  const bool keeps_all = plan_.mode == Mode::training && plan_.recomputation == Recomputation::none;
+  if (keeps_all) {
     PlanConfig v = plan_;
-    v.recomputation = Recomputation::full;
-    if (fits(v)) ways.push_back("recomputation: full");
+    // The one that costs less first.
+    for (const Recomputation& r : {Recomputation::selective, Recomputation::full}) {
+      v.recomputation = r;
+      if (!fits(v)) continue;
+      ways.push_back("recomputation: " + to_string(r));
+      break;
+    }
   }
   // The largest micro-batch that fits, by bisection: need grows with the micro-batch.
   std::int64_t low = 0, high = plan_.micro_batch;
@@ -414,7 +439,7 @@ std::string StagePlanner::advice() const {
     (fits(v) ? low : high) = v.micro_batch;
   }
   if (low > 0) ways.push_back(fmt::format("batch.micro: {} or less", low));
-  if (plan_.mode == Mode::training && plan_.recomputation == Recomputation::none && low == 0) {
+  if (keeps_all && low == 0) {
     v = plan_;
     v.recomputation = Recomputation::full;
     v.micro_batch = 1;

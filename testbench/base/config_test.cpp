@@ -131,6 +131,15 @@ TEST(Config, ALonePairIsAListOfOnePair) {
   EXPECT_THAT(document.root().integers("shape"), ElementsAre(1000, -2));
 }
 
+TEST(Config, AValueMayBeANameAMapOrAList) {
+  const Document document = Document::parse("a: name\nb: { c: 1 }\nd: [1, 2]", "plan");
+  const Section root = document.root();
+  EXPECT_TRUE(root.is_map("b"));
+  EXPECT_TRUE(root.is_list("d"));
+  for (const char* key : {"a", "d", "absent"}) EXPECT_FALSE(root.is_map(key)) << key;
+  for (const char* key : {"a", "b", "absent"}) EXPECT_FALSE(root.is_list(key)) << key;
+}
+
 TEST(Config, ReadsJson) {
   const Document document = Document::parse(
       "{\n\t\"hidden_size\":4096,\n\t\"rope_scaling\":null,\n\t\"eps\": 1e-05,\n"

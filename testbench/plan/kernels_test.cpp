@@ -1,3 +1,5 @@
+#include <initializer_list>
+#include <random>
 #include <set>
 #include <stdexcept>
 
@@ -72,7 +74,7 @@ KernelOptions options(int tensor, std::int64_t samples, bool recompute,
   const Splits splits = make_splits(plan, build_graph(gpt()));
   KernelOptions o{splits, boundary_layouts(build_graph(gpt()), splits)};
   o.samples = samples;
-  o.recompute = recompute;
+  o.dropped.all = recompute;
   return o;
 }
 
@@ -297,6 +299,161 @@ TEST(Kernels, BackwardWritesEveryGradientOfAttention) {
   EXPECT_EQ(written("d.v"), tokens * 64 * 2 / 2 * 2);  // 2 kv heads over 2 ranks, fp16
   EXPECT_EQ(written("d.k.raw"), tokens * 64 * 2);
   EXPECT_EQ(written("d.q.raw"), tokens * 4 * 64 * 2);
+}
+
+RoleSet roles(std::initializer_list<OpRole> list) {
+  RoleSet set;
+  for (const OpRole role : list) set.set(static_cast<std::size_t>(role));
+  return set;
+}
+
+BlockKernels dropping(const Block& block, const RoleSet& dropped, int tensor = 1,
+                      bool sequence_parallel = false) {
+  KernelOptions o = options(tensor, 3, false, sequence_parallel);
+  o.dropped.roles = dropped;
+  return make_kernels(block, o);
+}
+
+TEST(Recompute, SelectiveDropsTheAttentionCoreAndRunsTheScoresAgain) {
+  // Korthikanti et al.: sbh(10 + 24/t) without, 34 sbh / t with sequence parallelism.
+  const Graph g = build_graph(gpt());
+  const std::int64_t s = 256, h = 512, a = 8, b = 3;
+  const std::int64_t sbh = s * b * h, scores = a * s * s * b;
+  const RoleSet core = Recomputation::selective.of(0, 0).roles;
+  for (const int t : {1, 2, 4, 8}) {
+    for (const bool sequence_parallel : {false, true}) {
+      const BlockKernels k = dropping(layer(g), core, t, sequence_parallel);
+      EXPECT_EQ(k.stash_bytes(), sequence_parallel ? 34 * sbh / t : 10 * sbh + 24 * sbh / t);
+      EXPECT_EQ(k.rebuilt_bytes(), 5 * scores / t);
+      ASSERT_EQ(k.recompute.size(), 1u);
+      EXPECT_EQ(k.recompute[0].name, "scores+softmax");
+      EXPECT_DOUBLE_EQ(flop(k.recompute) * t,
+                       3 * layer(g).find(OpRole::scores).forward_flop().value());
+    }
+  }
+}
+
+TEST(Recompute, TheFewestOperatorsRunAgain) {
+  const Graph g = build_graph(gpt());
+  const Block& b = layer(g);
+  const auto names = [](const BlockKernels& k) {
+    std::vector<std::string> names;
+    for (const Kernel& kernel : k.recompute) names.push_back(kernel.name);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  const std::int64_t whole = dropping(b, {}).stash_bytes(), tokens = 3 * 256;
+  // A norm is made from its input, an activation from the projection before it.
+  BlockKernels k = dropping(b, roles({OpRole::mlp_norm}));
+  EXPECT_EQ(names(k), Names{"mlp_norm"});
+  EXPECT_EQ(k.stash_bytes(), whole - tokens * 2 * 512);
+  k = dropping(b, roles({OpRole::activation}));
+  EXPECT_EQ(names(k), Names{"activation"});
+  EXPECT_EQ(k.stash_bytes(), whole - tokens * 2 * 2048);
+  // Softmax alone needs the scores, which nobody keeps.
+  EXPECT_EQ(names(dropping(b, roles({OpRole::softmax}))), Names{"scores+softmax"});
+  // The sum of the residual needs its branch, and under tensor parallelism the branch's all-reduce.
+  k = dropping(b, roles({OpRole::attention_residual}), 2);
+  EXPECT_EQ(names(k), (Names{"projection", "projection.out.all_reduce", "attention_residual"}));
+  EXPECT_DOUBLE_EQ(flop(k.recompute) * 2, 3 * b.find(OpRole::projection).forward_flop().value());
+  // The last residual leaves nothing but a mask, which is drawn again.
+  k = dropping(b, roles({OpRole::mlp_residual}));
+  EXPECT_EQ(names(k), Names{});
+  EXPECT_EQ(k.stash_bytes(), whole - tokens * 512);
+  // What nobody keeps is no less for being named.
+  k = dropping(b, roles({OpRole::projection, OpRole::mlp_down}));
+  EXPECT_EQ(names(k), Names{});
+  EXPECT_EQ(k.stash_bytes(), whole);
+}
+
+TEST(Recompute, DroppingEverythingByNameLeavesTheLastProjectionOut) {
+  const Graph g = build_graph(gpt());
+  const Block& b = layer(g);
+  RoleSet all;
+  all.set();
+  const BlockKernels k = dropping(b, all);
+  EXPECT_EQ(k.stash_bytes(), 2 * 3 * 256 * 512);
+  EXPECT_DOUBLE_EQ(flop(k.recompute),
+                   3 * (b.forward_flop() - b.find(OpRole::mlp_down).forward_flop()).value());
+}
+
+TEST(Recompute, OutsideTheLayers) {
+  const Graph g = build_graph(gpt());
+  const std::int64_t sbh = 3 * 256 * 512, logits = 4 * 3 * 256 * 1024;
+  const Block &embedding = g.blocks[0], &head = g.blocks[2];
+  EXPECT_EQ(dropping(embedding, {}).stash_bytes(), sbh);
+  const BlockKernels redrawn = dropping(embedding, roles({OpRole::embedding}));
+  EXPECT_EQ(redrawn.stash_bytes(), 0);
+  EXPECT_TRUE(redrawn.recompute.empty());
+  EXPECT_EQ(dropping(head, {}).stash_bytes(), 4 * sbh + logits);
+  const BlockKernels k = dropping(head, roles({OpRole::final_norm, OpRole::loss}));
+  EXPECT_EQ(k.stash_bytes(), 2 * sbh);
+  EXPECT_EQ(k.rebuilt_bytes(), 2 * sbh + logits);
+  EXPECT_DOUBLE_EQ(flop(k.recompute), 3 * head.forward_flop().value());
+  // Full recomputation is of layers: elsewhere only masks are not kept.
+  EXPECT_EQ(make_kernels(embedding, options(1, 3, true)).stash_bytes(), 0);
+  EXPECT_EQ(make_kernels(head, options(1, 3, true)).stash_bytes(), 4 * sbh + logits);
+}
+
+/// Everything a recomputation must keep to, whatever it drops.
+void expect_consistent(const Block& block, const RoleSet& dropped, int t, bool sequence_parallel) {
+  const BlockKernels none = dropping(block, {}, t, sequence_parallel);
+  const BlockKernels k = dropping(block, dropped, t, sequence_parallel);
+  std::set<std::string> there, rebuilt, masks;
+  for (const SizedTensor& s : k.stash) there.insert(s.name);
+  for (const SizedTensor& s : k.rebuilt) rebuilt.insert(s.name);
+  for (const Operator& op : block.operators) {
+    for (const Operand& out : op.outputs) {
+      if (out.storage == Storage::mask) masks.insert(out.tensor);
+    }
+  }
+  // What is kept and what is rebuilt are what was kept, masks drawn again apart.
+  std::int64_t redrawn = 0;
+  for (const SizedTensor& s : none.stash) {
+    if (there.count(s.name) + rebuilt.count(s.name) == 1) continue;
+    EXPECT_EQ(masks.count(s.name), 1u) << s.name;
+    redrawn += s.bytes;
+  }
+  EXPECT_EQ(k.stash_bytes() + k.rebuilt_bytes() + redrawn, none.stash_bytes());
+  // Every kernel that runs again reads what is there, and makes something for those after it.
+  std::set<std::string> made;
+  for (std::size_t i = 0; i < k.recompute.size(); ++i) {
+    const Kernel& kernel = k.recompute[i];
+    EXPECT_EQ(kernel.phase, Phase::recompute);
+    std::vector<Access> reads = kernel.reads;
+    if (kernel.matrix) reads.insert(reads.end(), {kernel.a, kernel.b});
+    for (const Access& r : reads) {
+      const bool given = r.cls == TensorClass::weight || r.tensor == "targets" ||
+                         r.tensor == "tokens" || r.tensor.empty();
+      EXPECT_TRUE(given || there.count(r.tensor) > 0) << kernel.name << " reads " << r.tensor;
+    }
+    EXPECT_FALSE(kernel.writes.empty()) << kernel.name;
+    for (const Access& w : kernel.writes) {
+      EXPECT_EQ(w.cls == TensorClass::saved, rebuilt.count(w.tensor) > 0) << w.tensor;
+      there.insert(w.tensor);
+      if (rebuilt.count(w.tensor) > 0) made.insert(w.tensor);
+    }
+  }
+  EXPECT_EQ(made, rebuilt);
+  EXPECT_DOUBLE_EQ(flop(k.forward), flop(none.forward));
+  EXPECT_DOUBLE_EQ(flop(k.backward), flop(none.backward));
+  EXPECT_LE(flop(k.recompute), flop(none.forward));
+}
+
+TEST(Recompute, AnySetOfOperatorsIsConsistent) {
+  std::mt19937 random(7);
+  DecoderConfig dropout = moe();
+  dropout.dropout = true;
+  for (const DecoderConfig& c : {gpt(), llama(), moe(), dropout}) {
+    for (const Block& block : build_graph(c).blocks) {
+      for (int round = 0; round < 40; ++round) {
+        RoleSet dropped;
+        for (int r = 0; r < kOpRoles; ++r) dropped[static_cast<std::size_t>(r)] = random() % 3 == 0;
+        SCOPED_TRACE(c.name + " " + block.name + " " + dropped.to_string());
+        expect_consistent(block, dropped, 1 + round % 2, round % 4 == 3);
+      }
+    }
+  }
 }
 
 TEST(Kernels, InferenceRunsForwardAloneAndKeepsNothing) {

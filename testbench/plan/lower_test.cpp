@@ -144,6 +144,37 @@ TEST(Lower, OutOfDramNamesStageConsumersAndWhatFits) {
   EXPECT_NO_THROW(lower(g, p, m));
 }
 
+std::int64_t stash(const StagePlan& s) {
+  for (const MemoryItem& item : s.memory) {
+    if (item.name.find("stashed") == 0) return item.bytes / s.in_flight;
+  }
+  return 0;
+}
+
+TEST(Lower, RecomputationByLayerAndByStage) {
+  DecoderConfig c = model(8);
+  c.vocab = 0;
+  const Graph g = build_graph(c);
+  PlanConfig p = plan(2, 2, 1);
+  const auto stashes = [&](const Recomputation& r) {
+    p.recomputation = r;
+    const LoweredPlan l = lower(g, p, machine(4, 4));
+    return std::make_pair(stash(l.stages[0]), stash(l.stages[1]));
+  };
+  const auto none = stashes(Recomputation::none), full = stashes(Recomputation::full);
+  EXPECT_EQ(full.first, 4 * 2 * 2 * 128 * 512);  // the inputs of four layers
+  Recomputation second = Recomputation::full;
+  second.rules[0].every = 2;
+  EXPECT_EQ(stashes(second).first, (none.first + full.first) / 2);
+  Recomputation first_stage = Recomputation::full;
+  first_stage.rules[0].stages = {0};
+  EXPECT_EQ(stashes(first_stage), std::make_pair(full.first, none.second));
+  // Layers 3 and 6, one in each stage.
+  second.rules[0].every = 3;
+  EXPECT_EQ(stashes(second).first, (3 * none.first + full.first) / 4);
+  EXPECT_EQ(stashes(second).second, (3 * none.second + full.second) / 4);
+}
+
 TEST(Lower, AMachineWithoutDramKeepsEverythingInSram) {
   const Graph g = build_graph(model(2));
   MachineConfig m = machine(4, 4);
@@ -200,7 +231,7 @@ TEST(Lower, LayersWithAndWithoutExpertsShareAPlan) {
   for (const int p : {1, 2, 5}) {
     for (const int t : {1, 2}) {
       for (const bool sequence_parallel : {false, true}) {
-        for (const Recomputation r : {Recomputation::none, Recomputation::full}) {
+        for (const Recomputation& r : {Recomputation::none, Recomputation::full}) {
           PlanConfig c = plan(p, t, 1);
           c.sequence_parallel = sequence_parallel;
           c.recomputation = r;
@@ -240,7 +271,7 @@ TEST(Lower, EveryValidCombinationOfDegreesLowers) {
     for (const int t : {1, 2, 4}) {
       for (const int d : {1, 2, 3}) {
         for (const Mode mode : {Mode::training, Mode::inference}) {
-          for (const Recomputation r : {Recomputation::none, Recomputation::full}) {
+          for (const Recomputation& r : {Recomputation::none, Recomputation::full}) {
             PlanConfig c = plan(p, t, d);
             if (p * t * d > 16) continue;
             c.mode = mode;

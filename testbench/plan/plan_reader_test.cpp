@@ -165,6 +165,9 @@ TEST(Plan, RefusalsNamePlaceKeyValueAndWhatIsAllowed) {
       {"recomputation: full", "stages: [1, 2]", "2 stages are listed, parallelism.pipeline is 4"},
       {"recomputation: full", "stages: [1, 2, 0, 1]", "stage 2 has 0 layers"},
       {"recomputation: full", "zero: 1", "unknown key 'zero'"},
+      {"recomputation: full", "gradients: fp16", "as_weights, fp32"},
+      {"recomputation: full", "recomputation: { kind: full, stages: [4] }",
+       "p.yaml:4: recomputation.stages"},
   };
   for (const auto& r : refusals) {
     EXPECT_THAT(error_of(replaced(kPlan, r.from, r.to)), HasSubstr(r.expected)) << r.to;
@@ -179,8 +182,15 @@ TEST(Plan, InferenceHasNeitherRecomputationNorOptimizer) {
   EXPECT_EQ(error_of(base + "optimizer: none\nrecomputation: none\n"), "");
   EXPECT_THAT(error_of(base + "optimizer: adam\n"),
               AllOf(HasSubstr("p.yaml:4: optimizer"), HasSubstr("inference updates no weights")));
+  EXPECT_THAT(error_of(base + "gradients: fp32\n"), HasSubstr("p.yaml:4: gradients"));
   EXPECT_THAT(error_of(base + "recomputation: full\n"),
               AllOf(HasSubstr("p.yaml:4: recomputation"), HasSubstr("no backward pass")));
+}
+
+TEST(Plan, GradientsMayBeFp32) {
+  EXPECT_EQ(read(kPlan).state_bytes().total(), 16);
+  EXPECT_EQ(read(kPlan, {"gradients=fp32"}).state_bytes().total(), 18);
+  EXPECT_EQ(read(kPlan, {"recomputation=selective"}).recomputation, Recomputation::selective);
 }
 
 TEST(Plan, OverridesApply) {

@@ -64,6 +64,23 @@ void four_stages_eight_micro_batches(ScheduleKind schedule, Recomputation recomp
   }
 }
 
+TEST(Pipeline, RecomputationAddsExactlyItsFlops) {
+  const Graph g = build_graph(trunk(4));
+  const double forward = g.blocks[0].forward_flop().value();
+  PlanConfig p = pipeline(2, 4, ScheduleKind::one_f_one_b);
+  p.recomputation.rules.resize(2);
+  p.recomputation.rules[0] = Recomputation::selective.rules[0];
+  p.recomputation.rules[0].stages = {0};
+  p.recomputation.rules[1] = Recomputation::full.rules[0];
+  p.recomputation.rules[1].every = 4;
+  const Result r = simulate(free_links(2, 1), g, p);
+  // Four micro-batches; the scores of the first stage's two layers, and the whole of the last
+  // layer.
+  const double scores = g.blocks[0].find(OpRole::scores).forward_flop().value();
+  EXPECT_DOUBLE_EQ(r.flops_hardware.value(), r.flops_model.value() + 4 * (2 * scores + forward));
+  EXPECT_DOUBLE_EQ(r.bounds.pipeline.value(), r.iteration_time.value());
+}
+
 TEST(Pipeline, FourStagesOfExperts) {
   DecoderConfig c = trunk(4);
   c.experts.count = 8;

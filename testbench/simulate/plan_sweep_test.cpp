@@ -73,6 +73,31 @@ DecoderConfig draw_model(Draw& draw) {
   return c;
 }
 
+/// One or two rules: kinds, sets of operators, some layers, some stages.
+Recomputation draw_recomputation(Draw& draw, int pipeline) {
+  Recomputation r;
+  const int rules = draw.one_of({1, 1, 2});
+  for (int i = 0; i < rules; ++i) {
+    RecomputationRule rule = Recomputation::full.rules[0];
+    if (draw.chance(70)) rule = Recomputation::selective.rules[0];
+    if (draw.chance(60)) {
+      rule.dropped = {};
+      for (int role = 0; role < kOpRoles; ++role) {
+        // Those that not every model has make a plan that is refused.
+        const bool everywhere = role >= static_cast<int>(OpRole::attention_norm) &&
+                                role <= static_cast<int>(OpRole::mlp_norm) &&
+                                role != static_cast<int>(OpRole::rotary);
+        if (draw.chance(everywhere ? 30 : 1))
+          rule.dropped.roles.set(static_cast<std::size_t>(role));
+      }
+    }
+    rule.every = draw.one_of({1, 1, 2, 3});
+    if (draw.chance(30)) rule.stages = {draw.chance(50) ? 0 : pipeline - 1};
+    r.rules.push_back(rule);
+  }
+  return r;
+}
+
 PlanConfig draw_plan(Draw& draw, bool experts) {
   PlanConfig p;
   p.name = "drawn";
@@ -109,6 +134,8 @@ PlanConfig draw_plan(Draw& draw, bool experts) {
         {std::nullopt, Dim::batch, Dim::head, Dim::row, Dim::col, Dim::red});
     p.cuts.push_back({role, axis, dim, "partition.operators"});
   }
+  if (draw.chance(40)) p.recomputation = draw_recomputation(draw, p.pipeline);
+  p.fp32_gradients = draw.chance(20);
   return p;
 }
 
@@ -126,9 +153,9 @@ std::string text_of(const DecoderConfig& c, const PlanConfig& p) {
       c.experts.count, c.experts.top_k, c.experts.shared_ffn, p.pipeline, p.tensor,
       p.tensor_shape.empty() ? "" : " (2-D)", p.context, p.data, p.expert, p.sequence_parallel,
       p.zero, p.global_batch, p.micro_batch, static_cast<int>(p.schedule),
-      static_cast<int>(p.recomputation), static_cast<int>(p.optimizer),
-      static_cast<int>(p.precision), static_cast<int>(p.partition), static_cast<int>(p.uneven),
-      static_cast<int>(p.placement), cuts);
+      to_string(p.recomputation), static_cast<int>(p.optimizer), static_cast<int>(p.precision),
+      static_cast<int>(p.partition), static_cast<int>(p.uneven), static_cast<int>(p.placement),
+      cuts);
 }
 
 enum Outcome { ran = 0, refused = 10, wrong = 11, crashed = 12 };

@@ -114,6 +114,8 @@ class Section {
 
   /// A nested map; an absent one is an empty section whose required keys then fail by name.
   Section section(const std::string& key) const;
+  /// Present, as a list: for values that may be one thing or several.
+  bool is_list(const std::string& key) const;
   /// A list of maps / integers / integer pairs; absent = empty. A lone pair [4, 4] is taken for
   /// [[4, 4]]. Element i of a list of maps has the path "key[i]", for overrides too.
   std::vector<Section> sections(const std::string& key) const;

@@ -15,6 +15,7 @@
 #include <tilewright/plan/blocking.h>
 #include <tilewright/plan/partition.h>
 #include <tilewright/plan/plan.h>
+#include <tilewright/plan/recomputation.h>
 #include <tilewright/program/program.h>
 #include <tilewright/workload/graph.h>
 
@@ -66,9 +67,8 @@ struct SizedTensor {
 
 /// Everything a block does for one micro-batch on one rank.
 struct BlockKernels {
-  std::vector<Kernel> forward;  ///< first pass
-  std::vector<Kernel>
-      recompute;  ///< the forward again, before backward; empty without recomputation
+  std::vector<Kernel> forward;    ///< first pass
+  std::vector<Kernel> recompute;  ///< what runs again of the forward pass, before backward
   std::vector<Kernel> backward;
   std::string input, output;  ///< names of the block's input and output activation, "" if none
   std::string input_gradient, output_gradient;
@@ -91,9 +91,7 @@ struct KernelOptions {
   /// Weight gradients are added to what earlier micro-batches left; otherwise they are reduced
   /// micro-batch by micro-batch (ZeRO 2 and 3).
   bool accumulate = true;
-  /// Full: a layer keeps its input only and runs again before its backward pass; the masks of other
-  /// blocks are drawn again from their seed.
-  bool recompute = false;
+  Dropped dropped{};
 };
 
 /// The layouts in which a graph's blocks hand their activation over: what the first operator of a

@@ -10,13 +10,13 @@
 
 #include <tilewright/base/config.h>
 #include <tilewright/machine/machine.h>
+#include <tilewright/plan/recomputation.h>
 #include <tilewright/workload/dtype.h>
 #include <tilewright/workload/graph.h>
 
 namespace tilewright {
 
 enum class ScheduleKind { gpipe, one_f_one_b };
-enum class Recomputation { none, full };
 enum class OptimizerKind { none, sgd, adam };
 enum class Mode { training, inference };
 enum class PlacementKind {
@@ -32,8 +32,8 @@ constexpr std::array<PlacedAxis, 5> kRankOrder{PlacedAxis::tensor, PlacedAxis::c
                                                PlacedAxis::pipeline};
 const char* to_string(PlacedAxis axis);
 
-/// Bytes held per parameter, model.md §8. fp16/bf16: 2 weight + 2 gradient, and an fp32 master
-/// copy with the optimiser; fp32: 4 + 4 and no master copy.
+/// Bytes held per parameter, model.md §8. fp16/bf16: 2 weight + 2 gradient (4 when gradients are
+/// summed in fp32), and an fp32 master copy with the optimiser; fp32: 4 + 4 and no master copy.
 struct StateBytes {
   int weight = 2;
   int gradient = 2;   ///< 0 in inference
@@ -96,10 +96,11 @@ struct PlanConfig {
   std::int64_t micro_batch = 1;   ///< samples per micro-batch of one replica; the last may be short
   std::int64_t sequence = 0;      ///< tokens per sample; 0: the model's
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
-  Recomputation recomputation = Recomputation::none;
+  Recomputation recomputation;
   OptimizerKind optimizer = OptimizerKind::adam;
   Mode mode = Mode::training;
   DType precision = DType::fp16;  ///< fp16 and bf16 are mixed precision
+  bool fp32_gradients = false;    ///< weight gradients are summed and exchanged in fp32
   PlacementKind placement = PlacementKind::block;
   int block_width = 0, block_height = 0;          ///< of a rectangle; 0: chosen
   std::vector<PlacedAxis> placement_order;        ///< innermost first; empty: kRankOrder
@@ -109,7 +110,8 @@ struct PlanConfig {
   /// Where the user wrote them, for errors found when model and machine are known:
   /// "plans/a.yaml:4: parallelism.tensor".
   std::string where_tensor, where_pipeline, where_data, where_batch, where_stages, where_placement,
-      where_precision, where_sequence, where_context, where_expert, where_zero, where_partition;
+      where_precision, where_sequence, where_context, where_expert, where_zero, where_partition,
+      where_recomputation;
 
   int ranks() const { return pipeline * tensor * context * data; }
   /// Ranks that work on the same micro-batches: one tile group.

@@ -70,23 +70,29 @@ class StagePlanner {
   /// Plans every stage and checks capacities.
   std::vector<StagePlan> plan_stages();
 
-  /// Kernels of chain position `block` for `samples` samples. Computed once per distinct pair.
-  const BlockKernels& kernels(std::uint32_t block, std::int64_t samples);
+  /// What stands at a position of the chain when `stage` runs it: a block of the graph and what it
+  /// drops. Equal ones have one number.
+  std::uint32_t variant(int stage, std::size_t position);
+  const Block& block(std::uint32_t variant) const {
+    return graph_.blocks[variants_[variant].block];
+  }
+  /// Kernels of a variant for `samples` samples. Computed once per distinct pair.
+  const BlockKernels& kernels(std::uint32_t variant, std::int64_t samples);
   /// Their costs beside `sram_resident` bytes of residents. Computed once per distinct argument.
-  const BlockCosts& costs(std::uint32_t block, std::int64_t samples, const Residency& residency,
+  const BlockCosts& costs(std::uint32_t variant, std::int64_t samples, const Residency& residency,
                           std::int64_t sram_resident);
   /// Cost of the optimiser step of a stage.
   KernelCost optimizer_cost(const StagePlan& stage) const;
   const TileRates& rates() const { return rates_; }
   const Splits& splits() const { return splits_; }
   const Sharding& sharding() const { return sharding_; }
-  /// Parameters of chain position `block` that one rank works with, by the axes over which their
+  /// Parameters of a variant that one rank works with, by the axes over which their
   /// gradients are summed.
-  ParametersByAxes block_parameters(std::uint32_t block) const;
+  ParametersByAxes block_parameters(std::uint32_t variant) const;
 
  private:
   StagePlan plan_stage(int stage, const StageRange& range);
-  std::vector<StageRange> cut() const;
+  std::vector<StageRange> cut();
   /// Closed-form iteration time and DRAM bytes of one rank; nothing when a kernel does not fit.
   std::optional<std::pair<double, double>> evaluate(const StagePlan& stage);
   bool choose_residency(StagePlan& stage);
@@ -96,7 +102,12 @@ class StagePlanner {
                            std::int64_t capacity, bool sram);
   std::string advice() const;
   bool fits(const PlanConfig& variant) const;
-  KernelOptions kernel_options(std::int64_t samples) const;
+  KernelOptions kernel_options(std::int64_t samples, const Dropped& dropped) const;
+
+  struct BlockVariant {
+    std::uint32_t block = 0;
+    Dropped dropped;
+  };
 
   const Graph& graph_;
   const PlanConfig& plan_;
@@ -109,6 +120,8 @@ class StagePlanner {
   std::vector<int> clients_;  // per controller
   TileRates rates_;
   bool advise_ = true;
+  std::vector<std::int64_t> layer_at_;  // by position of the chain, -1 outside the layers
+  std::vector<BlockVariant> variants_;
   std::map<std::pair<std::uint32_t, std::int64_t>, BlockKernels> kernels_;
   std::map<std::tuple<std::uint32_t, std::int64_t, std::array<bool, kTensorClasses>, std::int64_t>,
            BlockCosts>
