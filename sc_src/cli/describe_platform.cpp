@@ -4,25 +4,49 @@
 
 #include <fmt/format.h>
 
+#include <tilewright/machine/topology.h>
+
 #include "describe.h"
 
 namespace tilewright::cli {
 namespace {
 
 /// The bandwidth in one direction over the cut between column x-1 and x (or row y-1 and y).
-Bandwidth cut_bandwidth(const MachineConfig& m, bool vertical, int at) {
-  const int lines = vertical ? m.height() : m.width();
-  const int per_die = vertical ? m.tiles_x : m.tiles_y;
-  const LinkConfig& link = at % per_die == 0 ? m.noc.die_link : m.noc.link;
-  return link.bandwidth * lines;
+Bandwidth cut_bandwidth(const MachineConfig& m, const Topology& topology, bool vertical, int at) {
+  Bandwidth sum(0);
+  const auto place = [&](std::uint32_t t) { return vertical ? topology.x(t) : topology.y(t); };
+  for (std::uint32_t i = 0; i < topology.links(); ++i) {
+    const Topology::Link& link = topology.link(i);
+    if (!link.works || place(i / kDirections) >= at || place(link.to) < at) continue;
+    sum += m.noc.of(link.kind).bandwidth;
+  }
+  return sum;
 }
 
 /// The slower of the two middle cuts, one direction; unlimited for a single tile.
 Bandwidth bisection(const MachineConfig& m) {
+  const Topology topology(m);
   Bandwidth slowest = Bandwidth::unlimited();
-  if (m.width() > 1) slowest = std::min(slowest, cut_bandwidth(m, true, m.width() / 2));
-  if (m.height() > 1) slowest = std::min(slowest, cut_bandwidth(m, false, m.height() / 2));
+  if (m.width() > 1) slowest = std::min(slowest, cut_bandwidth(m, topology, true, m.width() / 2));
+  if (m.height() > 1) {
+    slowest = std::min(slowest, cut_bandwidth(m, topology, false, m.height() / 2));
+  }
   return slowest;
+}
+
+void describe_defects(Description& out, const MachineConfig& m) {
+  const DefectConfig& d = m.defects;
+  if (!d.dead_links.empty()) {
+    out.line("dead links", fmt::format("{}, each direction counted", d.dead_links.size()));
+  }
+  if (!d.speed.empty()) {
+    const auto slowest = std::min_element(d.speed.begin(), d.speed.end(),
+                                          [](auto& a, auto& b) { return a.second < b.second; });
+    out.line("slow tiles",
+             fmt::format("{}, the slowest ({},{}) at {:.6g} of full speed", d.speed.size(),
+                         m.x(slowest->first), m.y(slowest->first), slowest->second));
+  }
+  if (!d.delay.empty()) out.line("late tiles", fmt::format("{}", d.delay.size()));
 }
 
 /// Bytes are whole: written as integers.
@@ -35,10 +59,14 @@ void describe_platform(Description& out, const Inputs::Platform& platform) {
   const int usable = m.usable_tiles();
   const int controllers = static_cast<int>(m.dram.sites.size());
 
+  const std::size_t dead_tiles = m.defects.dead_tiles.size();
+  const std::string dead = dead_tiles > 0 ? fmt::format(", {} dead", dead_tiles) : "";
+
   out.heading(fmt::format("Platform {}", m.name));
-  out.line("tiles", fmt::format("{} x {} = {} ({} x {} dies of {} x {}), {} spare", m.width(),
+  out.line("tiles", fmt::format("{} x {} = {} ({} x {} dies of {} x {}), {} spare{}", m.width(),
                                 m.height(), grouped(m.tiles()), m.dies_x, m.dies_y, m.tiles_x,
-                                m.tiles_y, m.spare.size()));
+                                m.tiles_y, m.spare.size(), dead));
+  describe_defects(out, m);
   Json peaks = Json::object();
   for (const auto& [format, peak] : m.matrix.peak) {
     out.line(fmt::format("peak {}", format),
@@ -70,7 +98,8 @@ void describe_platform(Description& out, const Inputs::Platform& platform) {
                     {"height", m.height()},
                     {"total", m.tiles()},
                     {"usable", usable},
-                    {"spare", static_cast<int>(m.spare.size())}};
+                    {"spare", static_cast<int>(m.spare.size())},
+                    {"dead", static_cast<int>(dead_tiles)}};
   j["dies"] = Json{{"x", m.dies_x}, {"y", m.dies_y}, {"total", m.dies_x * m.dies_y}};
   j["peak_flops_per_s"] = std::move(peaks);
   j["vector_elements_per_s"] = m.vector.throughput.value() * usable;

@@ -10,6 +10,7 @@
 #include <tilewright/simulate/replay.h>
 
 #include "commands.h"
+#include "comparison.h"
 #include "files.h"
 #include "inputs.h"
 #include "options.h"
@@ -101,7 +102,11 @@ void run(const po::variables_map& values) {
   profile.begin("read");
   const Inputs inputs = read_inputs(values);
   const Program program = load_program(file);
-  const Result result = replay(inputs.platform->machine, program, name_of(file), options);
+  WithoutStragglers without(inputs.platform->machine, [&](const MachineConfig& machine) {
+    return replay(machine, program, name_of(file)).iteration_time;
+  });
+  Result result = replay(inputs.platform->machine, program, name_of(file), options);
+  result.time_without_stragglers = without.wait();
   bar.erase();
   profile.finish(result.events);
   if (!json.empty()) write_file(json, json_report(result));

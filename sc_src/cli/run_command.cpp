@@ -11,6 +11,7 @@
 #include <tilewright/simulate/simulate.h>
 
 #include "commands.h"
+#include "comparison.h"
 #include "files.h"
 #include "inputs.h"
 #include "options.h"
@@ -82,8 +83,13 @@ void run_command(const std::vector<std::string>& arguments) {
 
   profile.begin("read");
   const Inputs inputs = read_inputs(values);
-  const Result result =
-      simulate(inputs.platform->machine, inputs.model->graph, inputs.plan->config, options);
+  const Graph& graph = inputs.model->graph;
+  const PlanConfig& plan = inputs.plan->config;
+  WithoutStragglers without(inputs.platform->machine, [&](const MachineConfig& machine) {
+    return simulate(machine, graph, plan).iteration_time;
+  });
+  Result result = simulate(inputs.platform->machine, graph, plan, options);
+  result.time_without_stragglers = without.wait();
   bar.erase();
   profile.finish(result.events);
 

@@ -27,7 +27,7 @@ void check_duration(double ps, const ComputeShape& shape, const char* what) {
 
 }  // namespace
 
-ComputeCosts::ComputeCosts(const MachineConfig& machine, const Program& program)
+ComputeCosts::ComputeCosts(const MachineConfig& machine, const Program& program, double speed)
     : program_(program), costs_(program.shapes.size()) {
   const std::unique_ptr<ComputeModel> model = make_compute_model(machine);
   for (std::size_t i = 0; i < costs_.size(); ++i) {
@@ -36,7 +36,7 @@ ComputeCosts::ComputeCosts(const MachineConfig& machine, const Program& program)
     const std::string format =
         shape.format < program.names.size() ? program.names[shape.format] : std::string();
     costs_[i].engine =
-        1e12 *
+        1e12 / speed *
         (shape.engine == Engine::matrix
              ? model->matrix_seconds({shape.batch, shape.m, shape.n, shape.k, shape.flop}, format)
              : model->vector_seconds(shape.elements, format));

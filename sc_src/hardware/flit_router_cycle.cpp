@@ -56,7 +56,8 @@ void FlitNetwork::start_head(std::uint32_t router, Router& r, unsigned port, uns
   p.dx = static_cast<std::int16_t>(to.x - here.x);
   p.dy = static_cast<std::int16_t>(to.y - here.y);
   c.out_port = static_cast<std::uint8_t>(
-      p.dx == 0 && p.dy == 0 ? kLocal : static_cast<unsigned>(routing_->next(p, router)));
+      p.dx == 0 && p.dy == 0 ? kLocal
+                             : static_cast<unsigned>(__builtin_ctz(routing_->ways(p, router))));
   const Mask bit = Mask{1} << vc;
   if (config_.routing_delay == 0) {
     c.state = VcState::vc_allocation;

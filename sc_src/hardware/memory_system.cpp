@@ -28,7 +28,7 @@ MemorySystem::MemorySystem(const MachineConfig& machine, EventQueue& queue, Netw
       first_target_.push_back(static_cast<std::uint32_t>(targets_.size()));
       for (const DramId d : assigned_[static_cast<TileId>(tile)]) {
         const std::uint32_t site = sites_[index(d)];
-        targets_.push_back({index(d), site, network.path(tile, site)});
+        targets_.push_back({index(d), site, network.path(tile, site), network.path(site, tile)});
       }
     }
   }
@@ -81,7 +81,7 @@ void MemorySystem::start(Picoseconds now, std::uint32_t tile, bool write, std::u
       p.cause = Cause::memory;
       network_.inject(p, now);
     } else {
-      queue_.push(now + target.path.latency, EventClass::memory_request, site, 0, part);
+      queue_.push(now + target.there.latency, EventClass::memory_request, site, 0, part);
     }
   }
 }
@@ -132,7 +132,7 @@ void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
   DramStatistics& stats = stats_[static_cast<DramId>(p.dram)];
   (p.write ? stats.bytes_written : stats.bytes_read) += p.bytes;
   const std::uint32_t site = sites_[p.dram];
-  const Path& path = targets_[p.target].path;  // the way back is as long
+  const Path& path = targets_[p.target].back;
   if (p.write) {
     queue_.push(std::max(now, p.tail) + path.latency, EventClass::memory_done, p.tile, 0, part);
     return;

@@ -1,11 +1,22 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <string>
 
 #include <tilewright/hardware/network.h>
 
 namespace tilewright {
+
+namespace {
+
+unsigned first(Directions d) { return static_cast<unsigned>(__builtin_ctz(d)); }
+
+/// One hop in direction `d` is done.
+void step(Packet& p, unsigned d) {
+  const auto sign = static_cast<std::int16_t>((d & 1u) != 0 ? 1 : -1);
+  (d < 2 ? p.dx : p.dy) = static_cast<std::int16_t>((d < 2 ? p.dx : p.dy) + sign);
+}
+
+}  // namespace
 
 LinkTiming link_timing(const LinkConfig& link, const std::string& what) {
   if (!(link.bandwidth.value() > 0)) throw InputError(what + ": the bandwidth must be above zero");
@@ -16,67 +27,77 @@ LinkTiming link_timing(const LinkConfig& link, const std::string& what) {
 }
 
 Network::Network(const MachineConfig& machine, EventQueue& queue)
-    : tiles_(static_cast<std::uint32_t>(machine.tiles())),
-      width_(static_cast<std::uint32_t>(machine.width())),
-      height_(static_cast<std::uint32_t>(machine.height())),
-      die_width_(static_cast<std::uint32_t>(machine.tiles_x)),
-      die_height_(static_cast<std::uint32_t>(machine.tiles_y)),
+    : topology_(machine),
       queue_(queue),
       routing_(make_routing(machine.noc.routing)),
-      places_(tiles_),
-      links_(std::size_t{tiles_} * kDirections),
-      last_port_(tiles_, 0),
-      inputs_(tiles_),
-      outputs_(tiles_) {
+      places_(tiles()),
+      links_(topology_.links()),
+      last_port_(tiles(), 0),
+      inputs_(tiles()),
+      outputs_(tiles()) {
   if (machine.noc.switching != "cut-through") {
     throw InputError("noc.switching: '" + machine.noc.switching +
                      "' is not known; allowed: cut-through");
   }
-  if (width_ > 32767 || height_ > 32767) {
+  if (topology_.width() > 32767 || topology_.height() > 32767) {
     throw InputError("the mesh may be at most 32767 tiles wide and high");
   }
+  check_deadlock_free(topology_, *routing_, "noc.routing: '" + machine.noc.routing + "'");
+  if (topology_.defective()) detours_ = std::make_unique<Detours>(topology_, false);
   if (machine.tiles() > 1) {
     timing_[static_cast<std::size_t>(LinkKind::tile)] = link_timing(machine.noc.link, "noc.link");
     timing_[static_cast<std::size_t>(LinkKind::die)] =
         machine.dies_x * machine.dies_y > 1 ? link_timing(machine.noc.die_link, "noc.die_link")
                                             : timing_[static_cast<std::size_t>(LinkKind::tile)];
   }
-  for (std::uint32_t tile = 0; tile < tiles_; ++tile) {
-    const std::uint32_t x = tile % width_, y = tile / width_;
-    places_[tile] = {static_cast<std::int16_t>(x), static_cast<std::int16_t>(y)};
-    const bool die_east = x % die_width_ == die_width_ - 1, die_west = x % die_width_ == 0;
-    const bool die_south = y % die_height_ == die_height_ - 1, die_north = y % die_height_ == 0;
-    link(tile, Direction::east).kind = die_east;
-    link(tile, Direction::west).kind = die_west;
-    link(tile, Direction::south).kind = die_south;
-    link(tile, Direction::north).kind = die_north;
+  for (std::uint32_t i = 0; i < topology_.links(); ++i) {
+    links_[i].kind = static_cast<std::uint32_t>(topology_.link(i).kind) & 0xffu;
+  }
+  for (std::uint32_t tile = 0; tile < tiles(); ++tile) {
+    places_[tile] = {static_cast<std::int16_t>(topology_.x(tile)),
+                     static_cast<std::int16_t>(topology_.y(tile))};
     inputs_[tile].queue = &queue;
     inputs_[tile].tile = tile;
   }
   queue.attach(EventClass::arrival, *this);
 }
 
-Path Network::path(std::uint32_t from, std::uint32_t to) const {
-  const Place a = places_[from], b = places_[to];
-  const int hops = std::abs(a.x - b.x) + std::abs(a.y - b.y);
-  const int die_width = static_cast<int>(die_width_), die_height = static_cast<int>(die_height_);
-  const int die =
-      std::abs(a.x / die_width - b.x / die_width) + std::abs(a.y / die_height - b.y / die_height);
-  const LinkTiming& on_die = timing_[0];
-  const LinkTiming& off_die = timing_[1];
+/// Sets the hops that a packet at `tile` has to go to `end`.
+inline void Network::aim(Packet& p, std::uint32_t tile, std::uint32_t end) {
+  const Place from = places_[tile], to = places_[end];
+  p.dx = static_cast<std::int16_t>(to.x - from.x);
+  p.dy = static_cast<std::int16_t>(to.y - from.y);
+}
+
+/// Begins the next leg of a packet's way, if it is at the end of one.
+void Network::go_round(Packet& p, std::uint32_t tile) {
+  if (p.leg > 0 && (p.dx != 0 || p.dy != 0)) return;
+  aim(p, tile, detours_->leg_end(p.source, p.destination, p.leg++));
+}
+
+Path Network::path(std::uint32_t from, std::uint32_t to) {
   Path path;
-  path.hops = hops;
-  path.latency = static_cast<Picoseconds>(hops - die) * on_die.latency +
-                 static_cast<Picoseconds>(die) * off_die.latency;
-  if (hops > die) path.ps_per_byte = on_die.ps_per_byte;
-  if (die > 0) path.ps_per_byte = std::max(path.ps_per_byte, off_die.ps_per_byte);
+  Packet p;
+  p.source = from;
+  p.destination = to;
+  aim(p, from, to);
+  for (std::uint32_t tile = from; tile != to;) {
+    if (detours_) go_round(p, tile);
+    const unsigned d = first(routing_->ways(p, tile));
+    const Topology::Link& link = topology_.link(tile, d);
+    const LinkTiming& timing = timing_[static_cast<std::size_t>(link.kind)];
+    ++path.hops;
+    path.latency += timing.latency;
+    path.ps_per_byte = std::max(path.ps_per_byte, timing.ps_per_byte);
+    step(p, d);
+    tile = link.to;
+  }
   return path;
 }
 
 void Network::inject(Packet& p, Picoseconds now, Picoseconds lead) {
-  const Place from = places_[p.source], to = places_[p.destination];
-  p.dx = static_cast<std::int16_t>(to.x - from.x);
-  p.dy = static_cast<std::int16_t>(to.y - from.y);
+  p.leg = 0;
+  aim(p, p.source, p.destination);
   p.tail = now;
   p.injected = now;
   p.lead = lead;
@@ -90,8 +111,9 @@ void Network::inject(Packet& p, Picoseconds now, Picoseconds lead) {
 }
 
 void Network::forward(std::uint32_t tile, Packet& p, Picoseconds now) {
-  const Direction d = routing_->next(p, tile);
-  Link& link = this->link(tile, d);
+  if (detours_) go_round(p, tile);
+  const unsigned d = first(routing_->ways(p, tile));
+  Link& link = links_[tile * kDirections + d];
   const LinkTiming& timing = timing_[link.kind];
   constexpr std::uint32_t kOne = 1u << 24, kMask = kOne - 1;
 
@@ -117,21 +139,8 @@ void Network::forward(std::uint32_t tile, Packet& p, Picoseconds now) {
   const Picoseconds leave = std::max(now, start);
   p.lead = leave - start;
   p.tail = std::max(p.tail, end + ((sum & kMask) >> 23)) + timing.latency;
-  p.port = static_cast<std::uint8_t>(d) ^ 1u;
-  switch (d) {
-    case Direction::east:
-      --p.dx;
-      break;
-    case Direction::west:
-      ++p.dx;
-      break;
-    case Direction::south:
-      --p.dy;
-      break;
-    case Direction::north:
-      ++p.dy;
-      break;
-  }
+  p.port = static_cast<std::uint8_t>(d ^ 1u);
+  step(p, d);
   LinkPhase phase = LinkPhase::head;
   sc_core::sc_time delay = sc_core::sc_time::from_value(leave + timing.latency - now);
   link.out->nb_transport_fw(p, phase, delay);
@@ -139,7 +148,7 @@ void Network::forward(std::uint32_t tile, Packet& p, Picoseconds now) {
 
 tlm::tlm_sync_enum Network::Input::nb_transport_fw(Packet& p, LinkPhase&, sc_core::sc_time& delay) {
   const Picoseconds head = queue->now() + delay.value();
-  if (p.dx != 0 || p.dy != 0) {
+  if (p.destination != tile) {
     queue->push(head, EventClass::arrival, tile, p.port, p.slot);
   } else if (p.kind != PacketKind::write_data) {
     queue->push(p.tail, EventClass::delivery, tile, p.port, p.slot);
@@ -172,22 +181,18 @@ void Network::handle(Picoseconds now, EventClass, std::uint32_t tile, const Even
 
 IdVector<LinkId, LinkStatistics> Network::statistics() const {
   IdVector<LinkId, LinkStatistics> result;
-  const std::int64_t step[kDirections] = {1, -1, static_cast<std::int64_t>(width_),
-                                          -static_cast<std::int64_t>(width_)};
-  for (std::uint32_t tile = 0; tile < tiles_; ++tile) {
-    for (unsigned d = 0; d < kDirections; ++d) {
-      const Link& link = links_[tile * kDirections + d];
-      if (link.out == nullptr) continue;
-      LinkStatistics s;
-      s.from = static_cast<TileId>(tile);
-      s.to = static_cast<TileId>(static_cast<std::int64_t>(tile) + step[d]);
-      s.kind = static_cast<LinkKind>(link.kind);
-      s.bytes = link.bytes;
-      s.messages = link.messages;
-      s.busy = static_cast<Picoseconds>(
-          std::llround(static_cast<double>(link.bytes) * timing_[link.kind].ps_per_byte));
-      result.push_back(s);
-    }
+  for (std::uint32_t i = 0; i < topology_.links(); ++i) {
+    if (!topology_.link(i).works) continue;
+    const Link& link = links_[i];
+    LinkStatistics s;
+    s.from = static_cast<TileId>(i / kDirections);
+    s.to = static_cast<TileId>(topology_.link(i).to);
+    s.kind = topology_.link(i).kind;
+    s.bytes = link.bytes;
+    s.messages = link.messages;
+    s.busy = static_cast<Picoseconds>(
+        std::llround(static_cast<double>(link.bytes) * timing_[link.kind].ps_per_byte));
+    result.push_back(s);
   }
   return result;
 }

@@ -1,3 +1,4 @@
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,16 +22,22 @@ struct Platform::Parts {
         network(machine, queue),
         memory(machine, queue, network),
         sequencer(machine, program, queue, network, memory),
-        costs(machine, program),
-        driver("driver", WorkloadDriverConfig{
-                             program, queue, static_cast<std::uint32_t>(machine.width()),
-                             static_cast<std::uint32_t>(machine.height()), options.progress}) {}
+        driver("driver",
+               WorkloadDriverConfig{program, queue, static_cast<std::uint32_t>(machine.width()),
+                                    static_cast<std::uint32_t>(machine.height()), options.progress,
+                                    machine.defects.delay,
+                                    static_cast<std::uint32_t>(machine.dram.sites.size())}) {
+    costs.emplace(1.0, ComputeCosts(machine, program, 1.0));
+    for (const auto& [tile, speed] : machine.defects.speed) {
+      if (costs.count(speed) == 0) costs.emplace(speed, ComputeCosts(machine, program, speed));
+    }
+  }
 
   EventQueue queue;
   Network network;
   MemorySystem memory;
   Sequencer sequencer;
-  ComputeCosts costs;
+  std::map<double, ComputeCosts> costs;  // by the speed of the tile's engines
   WorkloadDriver driver;
   std::vector<std::unique_ptr<Tile>> tiles;
   std::vector<std::unique_ptr<DramController>> controllers;
@@ -42,18 +49,15 @@ struct Platform::Parts {
     const TileId id = static_cast<TileId>(t);
     const std::string name =
         "t" + std::to_string(machine.x(id)) + "_" + std::to_string(machine.y(id));
-    tiles[t] = std::make_unique<Tile>(
-        name.c_str(), TileConfig{t, machine.sram, network, sequencer, costs, false});
+    tiles[t] = std::make_unique<Tile>(name.c_str(), TileConfig{t, machine.sram, network, sequencer,
+                                                               costs.at(machine.speed(id)), false});
   }
 
-  void bind_tile(const MachineConfig& machine, std::uint32_t t) {
-    const auto width = static_cast<std::uint32_t>(machine.width());
-    const auto height = static_cast<std::uint32_t>(machine.height());
-    Router& router = tiles[t]->router;
-    if (t % width + 1 < width) router.connect(Direction::east, tiles[t + 1]->router);
-    if (t % width > 0) router.connect(Direction::west, tiles[t - 1]->router);
-    if (t / width + 1 < height) router.connect(Direction::south, tiles[t + width]->router);
-    if (t / width > 0) router.connect(Direction::north, tiles[t - width]->router);
+  void bind_tile(std::uint32_t t) {
+    for (unsigned d = 0; d < kDirections; ++d) {
+      const Topology::Link& link = network.topology().link(t, d);
+      if (link.works) tiles[t]->router.connect(static_cast<Direction>(d), tiles[link.to]->router);
+    }
     driver.connect(t, *tiles[t]);
   }
 
@@ -87,8 +91,13 @@ Platform::Platform(const sc_core::sc_module_name& name, const MachineConfig& mac
   const auto place = [&options](std::uint32_t i, std::uint32_t count) {
     return options.reverse_construction ? count - 1 - i : i;
   };
-  for (std::uint32_t i = 0; i < tiles; ++i) parts_->build_tile(machine, place(i, tiles));
-  for (std::uint32_t i = 0; i < tiles; ++i) parts_->bind_tile(machine, place(i, tiles));
+  const auto each_tile = [&](auto act) {
+    for (std::uint32_t i = 0; i < tiles; ++i) {
+      if (!parts_->network.topology().dead(place(i, tiles))) act(place(i, tiles));
+    }
+  };
+  each_tile([&](std::uint32_t t) { parts_->build_tile(machine, t); });
+  each_tile([&](std::uint32_t t) { parts_->bind_tile(t); });
   for (std::uint32_t i = 0; i < drams; ++i) parts_->build_dram(machine, place(i, drams));
 }
 

@@ -95,7 +95,8 @@ Sequencer::Sequencer(const MachineConfig& machine, const Program& program, Event
 
 void Sequencer::check(const MachineConfig& machine) const {
   std::vector<const TileGroup*> owner(network_.tiles(), nullptr);
-  const std::vector<bool> spare = machine.spare_map();
+  const std::vector<bool> usable = machine.usable_map();
+  const Topology& topology = network_.topology();
   for (const TileGroup& g : program_.groups) {
     for (const TileId t : g.tiles) {
       if (index(t) >= network_.tiles()) {
@@ -103,8 +104,9 @@ void Sequencer::check(const MachineConfig& machine) const {
                          " is not on the machine, which has " + std::to_string(network_.tiles()) +
                          " tiles");
       }
-      if (spare[index(t)]) {
-        throw InputError(g.name + ": " + name_tile(index(t)) + " is a spare tile");
+      if (!usable[index(t)]) {
+        throw InputError(g.name + ": " + name_tile(index(t)) + " is a " +
+                         (topology.dead(index(t)) ? "dead" : "spare") + " tile");
       }
       if (owner[index(t)] != nullptr) {
         throw InputError(name_tile(index(t)) + " belongs to both " + owner[index(t)]->name +
@@ -117,6 +119,9 @@ void Sequencer::check(const MachineConfig& machine) const {
         if (t != kNoTile && index(t) >= network_.tiles()) {
           throw InputError(g.name + ": peer tile " + std::to_string(index(t)) +
                            " is not on the machine");
+        }
+        if (t != kNoTile && topology.dead(index(t))) {
+          throw InputError(g.name + ": peer " + name_tile(index(t)) + " is a dead tile");
         }
       }
     }

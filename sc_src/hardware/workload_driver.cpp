@@ -27,10 +27,11 @@ WorkloadDriver::WorkloadDriver(const sc_core::sc_module_name& name,
     }
   }
   for (std::uint32_t t = 0; t < clients_.size(); ++t) {
-    if (clients_[t].calls == 0) continue;
+    if (clients_[t].calls == 0 || config_.delay.count(static_cast<TileId>(t)) > 0) continue;
     clients_[t].pending = true;
     pending_.push_back(t);
   }
+  if (!config_.delay.empty()) config_.queue.attach_agent(config_.agent, *this);
   TILEWRIGHT_HAS_PROCESS(WorkloadDriver);
   SC_METHOD(inject);
   sensitive << more_;
@@ -44,8 +45,25 @@ void WorkloadDriver::connect(std::uint32_t tile, Tile& module) {
 
 void WorkloadDriver::end_of_elaboration() {
   for (std::uint32_t t = 0; t < clients_.size(); ++t) {
-    clients_[t].tile = (*rows_[t / config_.width])[static_cast<int>(clients_[t].position)];
+    if (clients_[t].position < 0) continue;
+    clients_[t].tile = (*rows_[t / config_.width])[clients_[t].position];
   }
+  for (const auto& [tile, delay] : config_.delay) {
+    if (clients_[index(tile)].calls == 0) continue;
+    config_.queue.push(to_picoseconds(delay), EventClass::agent, index(tile), 0, config_.agent);
+  }
+}
+
+void WorkloadDriver::handle(Picoseconds, EventClass, std::uint32_t tile, const Event*,
+                            std::size_t) {
+  ready(tile);
+}
+
+/// The tile gets calls in the next delta cycle.
+void WorkloadDriver::ready(std::uint32_t tile) {
+  clients_[tile].pending = true;
+  if (pending_.empty()) config_.queue.trigger(more_);
+  pending_.push_back(tile);
 }
 
 void WorkloadDriver::inject() {
@@ -80,11 +98,7 @@ void WorkloadDriver::retired(std::uint32_t tile) {
   Client& client = clients_[tile];
   ++client.retired;
   ++retired_;
-  if (client.injected < client.calls && !client.pending) {
-    client.pending = true;
-    if (pending_.empty()) config_.queue.trigger(more_);
-    pending_.push_back(tile);
-  }
+  if (client.injected < client.calls && !client.pending) ready(tile);
   if (config_.progress && retired_ >= report_at_) {
     config_.progress(static_cast<double>(retired_) / static_cast<double>(total_));
     report_at_ = retired_ + std::max<std::uint64_t>(1, total_ / 200);

@@ -1,9 +1,8 @@
 // Which DRAM controllers serve a tile.
 #include <algorithm>
-#include <array>
 #include <cstddef>
 
-#include <tilewright/machine/machine.h>
+#include <tilewright/machine/topology.h>
 
 namespace tilewright {
 namespace {
@@ -12,8 +11,8 @@ using Assignment = IdVector<TileId, std::vector<DramId>>;
 
 /// For every tile all controllers at the smallest distance, ascending. A controller is nearest to a
 /// tile exactly when it is nearest to some neighbour one hop closer to it, so one breadth-first
-/// wave from all sites finds the sets in time proportional to the tiles, however many sites there
-/// are.
+/// wave from all sites, against the links, finds the sets in time proportional to the tiles,
+/// however many sites there are. Dead tiles have none.
 Assignment nearest_sets(const MachineConfig& machine) {
   const auto tiles = static_cast<std::size_t>(machine.tiles());
   Assignment sets(tiles);
@@ -26,20 +25,20 @@ Assignment nearest_sets(const MachineConfig& machine) {
     distance[index(t)] = 0;
     sets[t].push_back(static_cast<DramId>(d));
   }
-  constexpr std::array<std::pair<int, int>, 4> kSteps{{{1, 0}, {-1, 0}, {0, 1}, {0, -1}}};
+  const Topology topology(machine);
   for (int far = 1; !wave.empty(); ++far) {
     std::vector<TileId> next;
     for (const TileId from : wave) {
-      for (const auto& [dx, dy] : kSteps) {
-        const int x = machine.x(from) + dx, y = machine.y(from) + dy;
-        if (x < 0 || x >= machine.width() || y < 0 || y >= machine.height()) continue;
-        const TileId to = machine.tile(x, y);
-        int& d = distance[index(to)];
-        if (d < 0) {
-          d = far;
+      for (unsigned d = 0; d < kDirections; ++d) {
+        const std::uint32_t neighbour = topology.link(index(from), d).to;
+        if (neighbour == Topology::kNone || !topology.link_back(index(from), d).works) continue;
+        const TileId to = static_cast<TileId>(neighbour);
+        int& hops = distance[index(to)];
+        if (hops < 0) {
+          hops = far;
           next.push_back(to);
         }
-        if (d == far) sets[to].insert(sets[to].end(), sets[from].begin(), sets[from].end());
+        if (hops == far) sets[to].insert(sets[to].end(), sets[from].begin(), sets[from].end());
       }
     }
     for (const TileId t : next) {
@@ -56,15 +55,16 @@ Assignment nearest_sets(const MachineConfig& machine) {
 /// without a choice first, the others to the least loaded, then single moves while they help.
 Assignment assign_nearest(const MachineConfig& machine) {
   const Assignment sets = nearest_sets(machine);
-  const std::vector<bool> spare = machine.spare_map();
+  const std::vector<bool> usable = machine.usable_map();
   Assignment result(sets.size());
   std::vector<std::uint32_t> clients(machine.dram.sites.size(), 0);
   std::vector<TileId> undecided;
   for (std::uint32_t i = 0; i < sets.size(); ++i) {
     const TileId t = static_cast<TileId>(i);
-    if (spare[i] || sets[t].size() == 1) {
+    if (sets[t].empty()) continue;
+    if (!usable[i] || sets[t].size() == 1) {
       result[t] = {sets[t].front()};
-      if (!spare[i]) ++clients[index(sets[t].front())];
+      if (usable[i]) ++clients[index(sets[t].front())];
     } else {
       undecided.push_back(t);
     }
@@ -104,8 +104,10 @@ Assignment assign_interleaved(const MachineConfig& machine) {
         static_cast<DramId>(d));
     all.push_back(static_cast<DramId>(d));
   }
+  const std::vector<bool> dead = machine.dead_map();
   Assignment result(static_cast<std::size_t>(machine.tiles()));
   for (std::uint32_t i = 0; i < result.size(); ++i) {
+    if (dead[i]) continue;
     const TileId t = static_cast<TileId>(i);
     const auto& own = by_die[static_cast<std::size_t>(machine.die(t))];
     result[t] = own.empty() ? all : own;

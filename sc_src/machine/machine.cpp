@@ -21,6 +21,36 @@ std::vector<bool> MachineConfig::spare_map() const {
   return map;
 }
 
+std::vector<bool> MachineConfig::dead_map() const {
+  std::vector<bool> map(static_cast<std::size_t>(tiles()));
+  for (const auto& [x, y] : defects.dead_tiles) map[index(tile(x, y))] = true;
+  return map;
+}
+
+std::vector<bool> MachineConfig::usable_map() const {
+  std::vector<bool> map(static_cast<std::size_t>(tiles()), true);
+  for (const auto& [x, y] : spare) map[index(tile(x, y))] = false;
+  for (const auto& [x, y] : defects.dead_tiles) map[index(tile(x, y))] = false;
+  return map;
+}
+
+double MachineConfig::speed(TileId t) const {
+  const auto found = defects.speed.find(t);
+  return found == defects.speed.end() ? 1 : found->second;
+}
+
+Seconds MachineConfig::delay(TileId t) const {
+  const auto found = defects.delay.find(t);
+  return found == defects.delay.end() ? Seconds(0) : found->second;
+}
+
+MachineConfig MachineConfig::without_stragglers() const {
+  MachineConfig m = *this;
+  m.defects.speed.clear();
+  m.defects.delay.clear();
+  return m;
+}
+
 bool MachineConfig::crosses_die(TileId a, TileId b) const { return die(a) != die(b); }
 
 int MachineConfig::hops(TileId a, TileId b) const {

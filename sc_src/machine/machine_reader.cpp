@@ -34,6 +34,10 @@ std::vector<std::string> schema_keys() {
                                 "noc.die_hop_latency",
                                 "noc.routing",
                                 "noc.switching",
+                                "defects.dead_tiles",
+                                "defects.dead_links",
+                                "defects.slow_tiles",
+                                "defects.delayed_tiles",
                                 "dram.model",
                                 "dram.memory",
                                 "dram.parts",
@@ -67,27 +71,6 @@ std::pair<int, int> read_extent(const Section& section, const std::string& key,
   return {static_cast<int>(v[0]), static_cast<int>(v[1])};
 }
 
-/// A list of coordinates inside width × height, none twice.
-Coordinates read_coordinates(const Section& section, const std::string& key, int width, int height,
-                             const std::string& inside) {
-  Coordinates result;
-  std::set<std::pair<int, int>> seen;
-  for (const auto& [x, y] : section.pairs(key)) {
-    if (x < 0 || x >= width || y < 0 || y >= height) {
-      section.fail(key,
-                   fmt::format("[{}, {}] lies outside the {} of {} × {} tiles; x runs from 0 to "
-                               "{}, y from 0 to {}",
-                               x, y, inside, width, height, width - 1, height - 1));
-    }
-    const std::pair<int, int> at{static_cast<int>(x), static_cast<int>(y)};
-    if (!seen.insert(at).second) {
-      section.fail(key, fmt::format("[{}, {}] is given twice", x, y));
-    }
-    result.push_back(at);
-  }
-  return result;
-}
-
 /// Coordinates given for a die, repeated on every die, die by die.
 Coordinates on_every_die(const MachineConfig& m, const Coordinates& in_die) {
   Coordinates result;
@@ -116,9 +99,7 @@ void read_mesh(const Section& mesh, MachineConfig& m) {
                                    spare.size()));
   }
   m.spare = on_every_die(m, spare);
-  std::sort(m.spare.begin(), m.spare.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.second, a.first) < std::tie(b.second, b.first);
-  });
+  std::sort(m.spare.begin(), m.spare.end(), row_major);
 }
 
 /// Memories are counted in whole bytes of 64 bits; 1 EiB leaves room for sums over many.
@@ -222,6 +203,7 @@ void read_dram(const Section& dram, const Document& document, MachineConfig& m) 
       "policy", {{"nearest", DramPolicy::nearest}, {"interleaved", DramPolicy::interleaved}},
       "nearest");
   d.sites = on_every_die(m, read_coordinates(dram, "per_die", m.tiles_x, m.tiles_y, "die"));
+  const std::size_t per_die = d.sites.size();
   std::set<std::pair<int, int>> taken(d.sites.begin(), d.sites.end());
   for (const auto& at : read_coordinates(dram, "sites", m.width(), m.height(), "mesh")) {
     if (!taken.insert(at).second) {
@@ -232,6 +214,15 @@ void read_dram(const Section& dram, const Document& document, MachineConfig& m) 
                             at.first, at.second));
     }
     d.sites.push_back(at);
+  }
+  const std::vector<bool> dead = m.dead_map();
+  for (std::size_t i = 0; i < d.sites.size(); ++i) {
+    const auto [x, y] = d.sites[i];
+    if (!dead[index(m.tile(x, y))]) continue;
+    dram.fail(i < per_die ? "per_die" : "sites",
+              fmt::format("the controller at [{}, {}] sits on a dead tile, so its memory is out of "
+                          "reach; leave it out (list the others under sites)",
+                          x, y));
   }
   if (d.sites.empty()) {
     dram.fail("per_die",
@@ -279,6 +270,34 @@ std::string read_name(const Section& section, const std::string& key,
   return section.choice<std::string>(key, names, known.front());
 }
 
+void check_inside(const Section& section, const std::string& key, std::int64_t x, std::int64_t y,
+                  int width, int height, const std::string& inside) {
+  if (x >= 0 && x < width && y >= 0 && y < height) return;
+  section.fail(key, fmt::format("[{}, {}] lies outside the {} of {} × {} tiles; x runs from 0 to "
+                                "{}, y from 0 to {}",
+                                x, y, inside, width, height, width - 1, height - 1));
+}
+
+std::vector<std::pair<int, int>> read_coordinates(const Section& section, const std::string& key,
+                                                  int width, int height,
+                                                  const std::string& inside) {
+  Coordinates result;
+  std::set<std::pair<int, int>> seen;
+  for (const auto& [x, y] : section.pairs(key)) {
+    check_inside(section, key, x, y, width, height, inside);
+    const std::pair<int, int> at{static_cast<int>(x), static_cast<int>(y)};
+    if (!seen.insert(at).second) {
+      section.fail(key, fmt::format("[{}, {}] is given twice", x, y));
+    }
+    result.push_back(at);
+  }
+  return result;
+}
+
+bool row_major(const std::pair<int, int>& a, const std::pair<int, int>& b) {
+  return std::tie(a.second, a.first) < std::tie(b.second, b.first);
+}
+
 MachineConfig read_machine(const Document& document) {
   const Section root = document.root();
   MachineConfig m;
@@ -287,6 +306,7 @@ MachineConfig read_machine(const Document& document) {
   read_mesh(root.section("mesh"), m);
   read_tile(root.section("tile"), m);
   read_noc(root.section("noc"), m);
+  read_defects(root.section("defects"), m);
   if (root.has("dram")) read_dram(root.section("dram"), document, m);
   read_assumptions(root, document, m);
   root.finish();

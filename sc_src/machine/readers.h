@@ -1,7 +1,9 @@
 // The parts of a machine description that are read in files of their own.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tilewright/base/config.h>
@@ -15,6 +17,18 @@ const std::vector<std::string>& number_formats();
 /// The name of a replaceable part; the first of `known` is the default.
 std::string read_name(const Section& section, const std::string& key,
                       const std::vector<std::string>& known);
+
+/// Throws InputError unless [x, y] lies inside width × height; `inside` says what that is.
+void check_inside(const Section& section, const std::string& key, std::int64_t x, std::int64_t y,
+                  int width, int height, const std::string& inside);
+/// A list of coordinates inside width × height, none twice.
+std::vector<std::pair<int, int>> read_coordinates(const Section& section, const std::string& key,
+                                                  int width, int height, const std::string& inside);
+/// The order of coordinates by rows.
+bool row_major(const std::pair<int, int>& a, const std::pair<int, int>& b);
+
+/// `defects`. The mesh has been read.
+void read_defects(const Section& defects, MachineConfig& m);
 
 /// `tile.matrix`: the model's name and its own keys.
 void read_matrix(const Section& matrix, MatrixConfig& config);

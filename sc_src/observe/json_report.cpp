@@ -43,6 +43,24 @@ Json stage_json(const StageResult& s) {
               {"breakdown_s", states(s.time)}};
 }
 
+Json stragglers_json(const Result& r) {
+  Json ranks = Json::array();
+  for (const Straggler& s : r.stragglers) {
+    ranks.push_back(Json{{"stage", s.stage},
+                         {"group", s.group},
+                         {"rank", s.rank},
+                         {"tile", s.tile},
+                         {"speed", s.speed},
+                         {"delay_s", s.delay.value()}});
+  }
+  Json without, cost;
+  if (r.time_without_stragglers) {
+    without = r.time_without_stragglers->value();
+    cost = r.iteration_time.value() - r.time_without_stragglers->value();
+  }
+  return Json{{"ranks", ranks}, {"iteration_time_without_s", without}, {"cost_s", cost}};
+}
+
 Json utilisation(const Utilisation& u) {
   return Json{{"mean", u.mean}, {"max", u.max}, {"busiest", u.where}};
 }
@@ -97,7 +115,9 @@ std::string json_report(const Result& r) {
   j["tiles"] = Json{{"total", r.tiles_total},
                     {"used", r.tiles_used},
                     {"spare", r.tiles_spare},
-                    {"idle", r.tiles_total - r.tiles_used - r.tiles_spare}};
+                    {"dead", r.tiles_dead},
+                    {"idle", r.tiles_total - r.tiles_used - r.tiles_spare - r.tiles_dead}};
+  j["stragglers"] = stragglers_json(r);
   j["simulation"] =
       Json{{"events", r.events}, {"messages", r.messages}, {"message_hops", r.message_hops}};
   j["notes"] = r.notes;

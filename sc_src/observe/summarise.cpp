@@ -148,8 +148,7 @@ Seconds bisection_bound(const MachineConfig& machine, const RunStatistics& run) 
     const std::size_t direction = (vertical ? 0u : 2u) + (forward ? 0u : 1u);
     Cut& cut = cuts[direction][static_cast<std::size_t>(low)];
     cut.bytes += Bytes(static_cast<double>(link.bytes));
-    cut.bandwidth +=
-        link.kind == LinkKind::die ? machine.noc.die_link.bandwidth : machine.noc.link.bandwidth;
+    cut.bandwidth += machine.noc.of(link.kind).bandwidth;
   }
   Seconds bound{0};
   for (const auto& direction : cuts) {
@@ -180,6 +179,7 @@ void summarise(const MachineConfig& machine, const RunStatistics& run, Result& r
   result.tiles_total = machine.tiles();
   result.tiles_used = static_cast<int>(used.size());
   result.tiles_spare = static_cast<int>(machine.spare.size());
+  result.tiles_dead = static_cast<int>(machine.defects.dead_tiles.size());
   for (std::size_t c = 0; c < kCauses; ++c) {
     result.traffic[c] = Bytes(static_cast<double>(run.bytes_by_cause[c]));
   }
@@ -191,6 +191,20 @@ void summarise(const MachineConfig& machine, const RunStatistics& run, Result& r
   result.events = run.events;
   result.messages = run.messages;
   result.message_hops = run.message_hops;
+}
+
+void summarise_stragglers(const MachineConfig& machine, const Program& program, Result& result) {
+  if (!machine.has_stragglers()) return;
+  for (const TileGroup& group : program.groups) {
+    for (std::size_t rank = 0; rank < group.tiles.size(); ++rank) {
+      const TileId t = group.tiles[rank];
+      const double speed = machine.speed(t);
+      const Seconds delay = machine.delay(t);
+      if (speed == 1 && delay == Seconds(0)) continue;
+      result.stragglers.push_back({static_cast<int>(group.stage), group.name,
+                                   static_cast<int>(rank), coordinates(machine, t), speed, delay});
+    }
+  }
 }
 
 void summarise_stage(const RunStatistics& run, const std::vector<TileId>& tiles,

@@ -123,9 +123,10 @@ void headline(Out out, const Result& r) {
                  to_string(r.flops_model), percent(r.mfu), r.flops_convention);
   fmt::format_to(out, "Hardware FLOPs    {:>12}   HFU {}, what is recomputed included\n",
                  to_string(r.flops_hardware), percent(r.hfu));
-  const int idle = r.tiles_total - r.tiles_used - r.tiles_spare;
-  fmt::format_to(out, "Tiles             {:>12}   of {} used, {} spare, {} idle\n\n", r.tiles_used,
-                 r.tiles_total, r.tiles_spare, idle);
+  const int idle = r.tiles_total - r.tiles_used - r.tiles_spare - r.tiles_dead;
+  fmt::format_to(out, "Tiles             {:>12}   of {} used, {} spare, {} idle{}\n\n",
+                 r.tiles_used, r.tiles_total, r.tiles_spare, idle,
+                 r.tiles_dead > 0 ? fmt::format(", {} dead", r.tiles_dead) : "");
 }
 
 /// In words: what the iteration holds beyond matrix work.
@@ -294,6 +295,43 @@ void stages(Out out, const Result& r) {
   fmt::format_to(out, "{}\n", pacing.empty() ? "" : wrapped(pacing, 2, 2));
 }
 
+/// "engines at 0.8 of full speed, starts 100 us late".
+std::string handicap(const Straggler& s) {
+  std::string text;
+  if (s.speed != 1) text = fmt::format("engines at {:.6g} of full speed", s.speed);
+  if (s.delay > Seconds(0)) {
+    text += fmt::format("{}starts {} late", text.empty() ? "" : ", ", to_string(s.delay));
+  }
+  return text;
+}
+
+void stragglers(Out out, const Result& r) {
+  if (r.stragglers.empty()) return;
+  constexpr std::size_t kMost = 8;
+  fmt::format_to(out, "Stragglers\n");
+  for (std::size_t i = 0; i < std::min(r.stragglers.size(), kMost); ++i) {
+    const Straggler& s = r.stragglers[i];
+    fmt::format_to(
+        out, "{}",
+        wrapped(fmt::format("{}, rank {} on tile {}: {}", s.group, s.rank, s.tile, handicap(s)), 2,
+                4));
+  }
+  if (r.stragglers.size() > kMost) {
+    fmt::format_to(out, "  and {} more\n", r.stragglers.size() - kMost);
+  }
+  if (r.time_without_stragglers) {
+    const Seconds without = *r.time_without_stragglers;
+    const Seconds cost = r.iteration_time - without;
+    fmt::format_to(
+        out, "{}",
+        wrapped(fmt::format("They cost {} ({}): with all tiles at full speed and on "
+                            "time the iteration takes {}.",
+                            to_string(cost), percent(ratio(cost, without)), to_string(without)),
+                2, 2));
+  }
+  fmt::format_to(out, "\n");
+}
+
 void resource(Out out, const char* name, const Utilisation& u) {
   fmt::format_to(out, "  {:<6} busy {:>7} on average, {:>7} at most{}\n", name, percent(u.mean),
                  percent(u.max), u.where.empty() ? "" : ": " + u.where);
@@ -341,6 +379,7 @@ std::string text_report(const Result& r) {
   breakdown(out, r);
   bounds(out, r);
   stages(out, r);
+  stragglers(out, r);
   resources(out, r);
   if (!r.notes.empty()) {
     fmt::format_to(out, "\nNotes\n");

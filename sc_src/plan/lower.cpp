@@ -310,7 +310,7 @@ class Lowering {
         t += slot.backward ? matrix_seconds(k.recompute) + matrix_seconds(k.backward)
                            : matrix_seconds(k.forward);
       }
-      return slots[key] = t;
+      return slots[key] = t / planner_.slowest(s);
     };
     out_.pipeline_bound = schedule_length(out_.orders, slot_seconds);
     for (int s = 0; s < plan_.pipeline; ++s) {

@@ -20,18 +20,18 @@ namespace {
                                message));
 }
 
-/// How many spare tiles a rectangle holds, in constant time.
-class SpareCount {
+/// Whether a rectangle holds spare or dead tiles, in constant time.
+class UnusableCount {
  public:
-  explicit SpareCount(const MachineConfig& machine)
+  explicit UnusableCount(const MachineConfig& machine)
       : width_(static_cast<std::size_t>(machine.width()) + 1) {
-    if (machine.spare.empty()) return;
-    const std::vector<bool> spare = machine.spare_map();
+    if (machine.usable_tiles() == machine.tiles()) return;
+    const std::vector<bool> usable = machine.usable_map();
     sum_.assign(width_ * (static_cast<std::size_t>(machine.height()) + 1), 0);
     for (int y = 0; y < machine.height(); ++y) {
       for (int x = 0; x < machine.width(); ++x) {
         sum_[at(x + 1, y + 1)] = sum_[at(x, y + 1)] + sum_[at(x + 1, y)] - sum_[at(x, y)] +
-                                 (spare[index(machine.tile(x, y))] ? 1 : 0);
+                                 (usable[index(machine.tile(x, y))] ? 0 : 1);
       }
     }
   }
@@ -67,8 +67,9 @@ struct Layout {
 
 using Corners = std::vector<std::pair<int, int>>;
 
-/// Top left corners of the rectangles without spare tiles, along a snake of rows; at most `most`.
-Corners corners(const Layout& layout, const MachineConfig& m, const SpareCount& spare,
+/// Top left corners of the rectangles without spare and dead tiles, along a snake of rows; at most
+/// `most`.
+Corners corners(const Layout& layout, const MachineConfig& m, const UnusableCount& unusable,
                 std::size_t most) {
   const std::vector<int> xs = starts(layout.width, m.tiles_x, m.dies_x, layout.in_dies);
   const std::vector<int> ys = starts(layout.height, m.tiles_y, m.dies_y, layout.in_dies);
@@ -76,7 +77,7 @@ Corners corners(const Layout& layout, const MachineConfig& m, const SpareCount& 
   for (std::size_t row = 0; row < ys.size(); ++row) {
     for (std::size_t i = 0; i < xs.size() && result.size() < most; ++i) {
       const int x = xs[row % 2 == 0 ? i : xs.size() - 1 - i];
-      if (spare.none(x, ys[row], layout.width, layout.height)) result.emplace_back(x, ys[row]);
+      if (unusable.none(x, ys[row], layout.width, layout.height)) result.emplace_back(x, ys[row]);
     }
   }
   return result;
@@ -139,12 +140,12 @@ std::vector<Layout> candidates(const PlanConfig& plan, const MachineConfig& m, i
 /// Tiles for the ranks in their physical order: `unit` of them to a rectangle.
 std::vector<TileId> block_tiles(const PlanConfig& plan, const MachineConfig& machine, int unit,
                                 Placement& placement) {
-  const SpareCount spare(machine);
+  const UnusableCount unusable(machine);
   const auto groups = static_cast<std::size_t>(plan.ranks() / unit);
   std::optional<Layout> fullest;  // for the message
   std::size_t most = 0;
   for (const Layout& layout : candidates(plan, machine, unit)) {
-    const Corners at = corners(layout, machine, spare, groups);
+    const Corners at = corners(layout, machine, unusable, groups);
     if (!fullest || at.size() > most) {
       fullest = layout;
       most = at.size();
@@ -177,14 +178,14 @@ std::vector<TileId> block_tiles(const PlanConfig& plan, const MachineConfig& mac
 }
 
 std::vector<TileId> serpentine_tiles(const PlanConfig& plan, const MachineConfig& machine) {
-  const std::vector<bool> spare = machine.spare_map();
+  const std::vector<bool> usable = machine.usable_map();
   const auto ranks = static_cast<std::size_t>(plan.ranks());
   std::vector<TileId> tiles;
   tiles.reserve(ranks);
   for (int y = 0; y < machine.height(); ++y) {
     for (int i = 0; i < machine.width() && tiles.size() < ranks; ++i) {
       const TileId t = machine.tile(y % 2 == 0 ? i : machine.width() - 1 - i, y);
-      if (!spare[index(t)]) tiles.push_back(t);
+      if (usable[index(t)]) tiles.push_back(t);
     }
   }
   return tiles;
@@ -217,7 +218,7 @@ std::vector<std::size_t> rank_order(const PlanConfig& plan) {
 
 /// The tiles a user lists.
 void place_as_listed(const PlanConfig& plan, const MachineConfig& machine, Placement& placement) {
-  const std::vector<bool> spare = machine.spare_map();
+  const std::vector<bool> usable = machine.usable_map(), dead = machine.dead_map();
   std::vector<bool> taken(static_cast<std::size_t>(machine.tiles()), false);
   if (plan.listed_tiles.size() != static_cast<std::size_t>(plan.ranks())) {
     fail(plan,
@@ -229,7 +230,10 @@ void place_as_listed(const PlanConfig& plan, const MachineConfig& machine, Place
                              machine.name, machine.width(), machine.height()));
     }
     const TileId t = machine.tile(x, y);
-    if (spare[index(t)]) fail(plan, fmt::format("tile [{}, {}] is a spare tile", x, y));
+    if (!usable[index(t)]) {
+      fail(plan,
+           fmt::format("tile [{}, {}] is a {} tile", x, y, dead[index(t)] ? "dead" : "spare"));
+    }
     if (taken[index(t)]) fail(plan, fmt::format("tile [{}, {}] is listed twice", x, y));
     taken[index(t)] = true;
     placement.tiles.push_back(t);

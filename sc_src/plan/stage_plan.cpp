@@ -90,6 +90,14 @@ StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const Mac
   rates_ = tile_rates(machine, plan.precision, busiest, static_cast<int>(per_tile));
 }
 
+double StagePlanner::slowest(int stage) const {
+  double speed = 1;
+  for (const TileId t : placement_.tile_group(stage, 0)) {
+    speed = std::min(speed, machine_.speed(t));
+  }
+  return speed;
+}
+
 std::uint32_t StagePlanner::variant(int stage, std::size_t position) {
   const std::uint32_t block = graph_.chain[position];
   const Dropped dropped = plan_.recomputation.of(stage, layer_at_[position]);

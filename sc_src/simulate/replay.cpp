@@ -77,7 +77,9 @@ void fill_work(const MachineConfig& machine, const Program& program, const RunSt
   const std::vector<MatrixWork> groups = group_work(machine, program);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     work.add(groups[g], static_cast<double>(program.groups[g].tiles.size()));
-    result.bounds.compute = std::max(result.bounds.compute, Seconds(groups[g].engine));
+    double slowest = 1;
+    for (const TileId t : program.groups[g].tiles) slowest = std::min(slowest, machine.speed(t));
+    result.bounds.compute = std::max(result.bounds.compute, Seconds(groups[g].engine / slowest));
   }
   const double tile_seconds = result.tiles_used * result.iteration_time.value();
   if (tile_seconds > 0) {
@@ -126,6 +128,7 @@ Result replay(const MachineConfig& machine, const Program& program, const std::s
   summarise(machine, run, result);
   fill_work(machine, program, run, result);
   fill_stages(program, run, result);
+  summarise_stragglers(machine, program, result);
   for (const std::string& a : machine.assumptions) result.notes.push_back("assumed: " + a);
   return result;
 }

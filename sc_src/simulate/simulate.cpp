@@ -48,10 +48,14 @@ void fill_notes(const MachineConfig& machine, const Graph& graph, const PlanConf
                 const LoweredPlan& lowered, Result& result) {
   for (const std::string& a : machine.assumptions) result.notes.push_back("assumed: " + a);
   result.notes.insert(result.notes.end(), graph.notes.begin(), graph.notes.end());
-  const int idle = result.tiles_total - result.tiles_spare - result.tiles_used;
+  const int idle = machine.usable_tiles() - result.tiles_used;
   if (idle > 0) {
     result.notes.push_back(fmt::format("the plan uses {} of {} usable tiles; {} stay idle",
                                        result.tiles_used, machine.usable_tiles(), idle));
+  }
+  if (!machine.defects.speed.empty()) {
+    result.notes.push_back(
+        "the plan's own estimates (stage cuts, blockings, residency) assume engines at full speed");
   }
   const auto micro = plan.micro_batches(0);
   if (micro.back() != plan.micro_batch) {
@@ -142,6 +146,7 @@ Result simulate(const MachineConfig& machine, const Graph& graph, const PlanConf
   result.bounds.compute = Seconds(lowered.compute_bound);
   result.bounds.pipeline = Seconds(lowered.pipeline_bound);
   fill_stages(lowered, run, result);
+  summarise_stragglers(machine, lowered.program, result);
   fill_notes(machine, graph, plan, lowered, result);
   fill_caveats(machine, lowered.program, result);
   return result;

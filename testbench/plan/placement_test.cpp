@@ -47,10 +47,10 @@ void expect_valid(const Placement& placed, const PlanConfig& p, const MachineCon
   EXPECT_EQ(placed.tiles.size(), static_cast<std::size_t>(p.ranks()));
   const std::set<TileId> distinct(placed.tiles.begin(), placed.tiles.end());
   EXPECT_EQ(distinct.size(), placed.tiles.size());
-  const auto spare = m.spare_map();
+  const auto usable = m.usable_map();
   for (const TileId t : placed.tiles) {
     ASSERT_LT(index(t), static_cast<std::uint32_t>(m.tiles()));
-    EXPECT_FALSE(spare[index(t)]);
+    EXPECT_TRUE(usable[index(t)]);
   }
 }
 
@@ -294,6 +294,25 @@ TEST(Placement, EveryRankHasItsOwnTileWhateverTheShape) {
     }
   }
   EXPECT_GT(placed_block, 500);
+}
+
+TEST(Placement, DeadTilesAreGoneRound) {
+  MachineConfig m = mesh(2, 1, 4, 4);
+  m.defects.dead_tiles = {{1, 0}};
+  // Of the eight rectangles of 2 × 2 the first is left out.
+  const PlanConfig blocks = plan(7, 4);
+  const Placement placed = place(blocks, m);
+  expect_valid(placed, blocks, m);
+  EXPECT_EQ(placed.tiles.front(), m.tile(2, 0));
+  EXPECT_THROW(place(plan(8, 4), m), InputError);
+  // The snake skips the tile alone.
+  const PlanConfig snake = plan(31, 1, 1, PlacementKind::serpentine);
+  const Placement all = place(snake, m);
+  expect_valid(all, snake, m);
+  EXPECT_EQ(all.tiles[0], m.tile(0, 0));
+  EXPECT_EQ(all.tiles[1], m.tile(2, 0));
+  EXPECT_EQ(all.tiles[6], m.tile(7, 0));
+  EXPECT_THROW(place(plan(32, 1, 1, PlacementKind::serpentine), m), InputError);
 }
 
 }  // namespace

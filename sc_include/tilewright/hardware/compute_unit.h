@@ -15,10 +15,11 @@
 
 namespace tilewright {
 
-/// Durations per operator shape, worked out once for the whole machine: its tiles are alike.
+/// Durations per operator shape, worked out once for all tiles whose engines have the same speed.
 class ComputeCosts {
  public:
-  ComputeCosts(const MachineConfig& machine, const Program& program);
+  /// `speed`: factor on the rates of the engines, in (0, 1]; the SRAM is not affected.
+  ComputeCosts(const MachineConfig& machine, const Program& program, double speed = 1);
 
   struct Cost {
     double engine = -1;  ///< ps for the whole shape

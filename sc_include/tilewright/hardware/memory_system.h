@@ -148,7 +148,7 @@ class MemorySystem : public EventHandler {
   /// A controller as one tile sees it.
   struct Target {
     std::uint32_t dram, site;
-    Path path;
+    Path there, back;
   };
   Target* targets(std::uint32_t tile) { return targets_.data() + first_target_[tile]; }
 

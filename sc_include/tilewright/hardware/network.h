@@ -6,12 +6,14 @@
 #include <memory>
 #include <vector>
 
+#include <tilewright/hardware/detours.h>
 #include <tilewright/hardware/event_queue.h>
 #include <tilewright/hardware/packet_pool.h>
 #include <tilewright/hardware/protocol.h>
 #include <tilewright/hardware/routing.h>
 #include <tilewright/hardware/statistics.h>
 #include <tilewright/machine/machine.h>
+#include <tilewright/machine/topology.h>
 
 namespace tilewright {
 
@@ -40,14 +42,17 @@ struct Path {
 ///  - Serialisation is kept to 2^-24 ps per link, so rounding to picoseconds does not accumulate.
 ///  - Injection and ejection ports are unlimited; the last hop therefore schedules the delivery at
 ///    the tail directly.
+///  - Dead tiles and links are gone round (Detours).
 ///  - A link is held for bytes/bandwidth of that link, not for as long as a slower one upstream
 ///    feeds it.
 class Network : public EventHandler {
  public:
   Network(const MachineConfig& machine, EventQueue& queue);
 
-  std::uint32_t tiles() const { return tiles_; }
-  Path path(std::uint32_t from, std::uint32_t to) const;
+  const Topology& topology() const { return topology_; }
+  std::uint32_t tiles() const { return topology_.tiles(); }
+  /// What a message between two working tiles takes when it is alone.
+  Path path(std::uint32_t from, std::uint32_t to);
 
   Packet& packet(std::uint32_t slot) { return pool_[slot]; }
   Packet& allocate() { return pool_.allocate(); }
@@ -97,6 +102,8 @@ class Network : public EventHandler {
   Link& link(std::uint32_t tile, Direction d) {
     return links_[tile * kDirections + static_cast<unsigned>(d)];
   }
+  void aim(Packet& p, std::uint32_t tile, std::uint32_t end);
+  void go_round(Packet& p, std::uint32_t tile);
   void forward(std::uint32_t tile, Packet& p, Picoseconds now);
 
   struct Turn {
@@ -108,11 +115,12 @@ class Network : public EventHandler {
     std::int16_t x, y;
   };
 
-  std::uint32_t tiles_, width_, height_, die_width_, die_height_;
+  Topology topology_;
   EventQueue& queue_;
   std::array<LinkTiming, 2> timing_;  // by LinkKind
   std::unique_ptr<Routing> routing_;
-  std::vector<Place> places_;  // of the tiles, to spare the divisions
+  std::unique_ptr<Detours> detours_;  // of a mesh with defects
+  std::vector<Place> places_;         // of the tiles, to spare the divisions
   std::vector<Link> links_;
   std::vector<std::uint8_t> last_port_;  // round robin: the port served last
   std::vector<Input> inputs_;

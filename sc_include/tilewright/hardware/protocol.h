@@ -35,7 +35,7 @@ struct alignas(64) Packet {
   std::uint64_t bytes = 0;
   Picoseconds lead = 0;  ///< how far the head is ahead of the event (data read from DRAM)
   std::uint32_t source = 0, destination = 0;  ///< tiles
-  std::int16_t dx = 0, dy = 0;                ///< hops left, east and south positive
+  std::int16_t dx = 0, dy = 0;                ///< hops left in its leg, east and south positive
   std::uint32_t sequence = 0;                 ///< injection number, breaks ties within a port
   std::uint32_t slot = 0;                     ///< own position in the pool
   std::uint32_t link = 0;  ///< messages: next in the receiver's mailbox; memory: transfer part
@@ -44,6 +44,7 @@ struct alignas(64) Packet {
   Cause cause = Cause::memory;
   std::uint8_t port = 0;  ///< input port at the router the packet goes to
   bool arrived = false;
+  std::uint8_t leg = 0;  ///< legs begun, on a way round defects
 };
 static_assert(sizeof(Packet) == 64, "a packet is one cache line");
 

@@ -9,6 +9,7 @@
 #include <tilewright/base/ids.h>
 #include <tilewright/base/quantity.h>
 #include <tilewright/hardware/language.h>
+#include <tilewright/machine/machine.h>
 #include <tilewright/program/program.h>
 
 namespace tilewright {
@@ -47,8 +48,6 @@ struct TileStatistics {
   std::uint64_t dram_peak = 0;              ///< high-water mark of this tile's own allocations
   std::uint64_t bytes_sent = 0, bytes_received = 0;  ///< messages between tiles
 };
-
-enum class LinkKind : std::uint8_t { tile, die };
 
 struct LinkStatistics {
   TileId from{}, to{};

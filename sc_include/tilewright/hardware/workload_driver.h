@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -21,20 +22,25 @@ struct WorkloadDriverConfig {
   const Program& program;
   EventQueue& queue;
   std::uint32_t width = 1, height = 1;  ///< of the mesh
-  std::function<void(double)> progress;
+  std::function<void(double)> progress = {};
+  std::map<TileId, Seconds> delay = {};  ///< until a tile gets its first call; others begin at 0
+  std::uint32_t agent = 0;               ///< number for EventQueue::attach_agent(), for `delay`
 };
 
 /// Injects the calls of each group into its tiles, in order, up to the tiles' window; a tile that
-/// has retired a call gets its next one in the following delta cycle. Untimed. One multi-bound
-/// initiator per mesh row (binding one to all tiles would take quadratic time). Pauses the
-/// simulation when the last call is complete.
-class WorkloadDriver : public sc_core::sc_module {
+/// has retired a call gets its next one in the following delta cycle. Untimed but for tiles that
+/// start late. One multi-bound initiator per mesh row (binding one to all tiles would take
+/// quadratic time). Pauses the simulation when the last call is complete.
+class WorkloadDriver : public sc_core::sc_module, public EventHandler {
  public:
   using Out = InitiatorSocket<CallTypes, 0>;
 
   WorkloadDriver(const sc_core::sc_module_name& name, const WorkloadDriverConfig& config);
 
   void connect(std::uint32_t tile, Tile& module);
+  /// A late tile starts.
+  void handle(Picoseconds now, EventClass type, std::uint32_t tile, const Event* events,
+              std::size_t count) override;
   /// Calls not complete.
   std::uint64_t outstanding() const { return total_ - retired_; }
 
@@ -48,20 +54,21 @@ class WorkloadDriver : public sc_core::sc_module {
   using CallInterface = tlm::tlm_fw_nonblocking_transport_if<CallRequest, CallPhase>;
   struct Client {
     CallInterface* tile = nullptr;
-    std::uint32_t position = 0;  // in its row's socket
+    std::int32_t position = -1;  // in its row's socket, -1: not connected
     std::uint32_t calls = 0, injected = 0, retired = 0;
     bool pending = false;
   };
 
   void end_of_elaboration() override;
   void inject();
+  void ready(std::uint32_t tile);
   void retired(std::uint32_t tile);
 
   WorkloadDriverConfig config_;
   std::vector<std::unique_ptr<Out>> rows_;
   std::vector<Return> returns_;
-  std::vector<std::uint32_t> bound_;  // by row
-  std::vector<Client> clients_;       // by tile
+  std::vector<std::int32_t> bound_;  // by row
+  std::vector<Client> clients_;      // by tile
   std::vector<std::uint32_t> pending_, injecting_;
   std::uint64_t total_ = 0, retired_ = 0, report_at_ = 0;
   sc_core::sc_event more_;

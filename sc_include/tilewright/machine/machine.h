@@ -59,6 +59,9 @@ struct SramConfig {
   Bandwidth bandwidth = Bandwidth::unlimited();  ///< operand stream of the engines, read + write
 };
 
+/// The kinds of directed links: between tiles of one die, across a die boundary.
+enum class LinkKind : std::uint8_t { tile, die };
+
 /// One kind of directed link.
 struct LinkConfig {
   Bandwidth bandwidth{0};
@@ -70,6 +73,7 @@ struct NocConfig {
   LinkConfig die_link;  ///< across a die boundary, in x or y
   std::string routing = "xy";
   std::string switching = "cut-through";
+  const LinkConfig& of(LinkKind kind) const { return kind == LinkKind::die ? die_link : link; }
 };
 
 /// How a tile spreads its traffic over the DRAM controllers.
@@ -89,6 +93,16 @@ struct DramConfig {
   std::vector<std::pair<int, int>> sites;
 };
 
+/// What a machine as built lacks against its design.
+struct DefectConfig {
+  /// Tiles whose router and engines are gone, mesh coordinates; none of them is spare.
+  std::vector<std::pair<int, int>> dead_tiles;
+  std::vector<std::pair<TileId, TileId>> dead_links;  ///< from one tile to its neighbour
+  /// Factor on the rate of the matrix and vector engines, in (0, 1); tiles not named have 1.
+  std::map<TileId, double> speed;
+  std::map<TileId, Seconds> delay;  ///< from the start until the tile takes its first call
+};
+
 /// A mesh of dies of tiles. Coordinates: x grows to the right, y downwards.
 struct MachineConfig {
   std::string name;
@@ -101,18 +115,28 @@ struct MachineConfig {
   DramConfig dram;
   /// Tiles whose router works but whose engines are not used (spare nodes), mesh coordinates.
   std::vector<std::pair<int, int>> spare;
+  DefectConfig defects;
   /// What the file marks as assumed and not published: "tile.sram.bandwidth: ...".
   std::vector<std::string> assumptions;
 
   int width() const { return dies_x * tiles_x; }
   int height() const { return dies_y * tiles_y; }
   int tiles() const { return width() * height(); }
-  int usable_tiles() const { return tiles() - static_cast<int>(spare.size()); }
+  int usable_tiles() const {
+    return tiles() - static_cast<int>(spare.size() + defects.dead_tiles.size());
+  }
   TileId tile(int x, int y) const { return static_cast<TileId>(y * width() + x); }
   int x(TileId t) const { return static_cast<int>(index(t)) % width(); }
   int y(TileId t) const { return static_cast<int>(index(t)) / width(); }
   bool is_spare(TileId t) const;        ///< O(spare tiles): loops over all tiles take spare_map()
   std::vector<bool> spare_map() const;  ///< by tile
+  std::vector<bool> dead_map() const;   ///< by tile
+  /// By tile: whether a plan may place a rank on it, since it is neither spare nor dead.
+  std::vector<bool> usable_map() const;
+  double speed(TileId t) const;   ///< of the tile's engines, 1 unless it is slow
+  Seconds delay(TileId t) const;  ///< of the tile's start, 0 unless it is delayed
+  bool has_stragglers() const { return !defects.speed.empty() || !defects.delay.empty(); }
+  MachineConfig without_stragglers() const;  ///< all tiles at full speed and on time
   /// Die of a tile, row-major over the dies.
   int die(TileId t) const { return y(t) / tiles_y * dies_x + x(t) / tiles_x; }
   /// True when the neighbouring tiles lie on different dies.
@@ -131,7 +155,8 @@ MachineConfig read_machine(const Document& document);
 /// The controllers a tile uses under the machine's policy, in DramId order: one for `nearest`,
 /// those of its die (or all, when its die has none) for `interleaved`. Deterministic; nearest
 /// balances the number of client tiles among equally near controllers (spare tiles are no clients,
-/// but are given a controller too). Empty if the machine has no DRAM.
+/// but are given a controller too). Hops are those of routes round dead tiles and links; a dead
+/// tile has no controller. Empty if the machine has no DRAM.
 IdVector<TileId, std::vector<DramId>> assign_dram(const MachineConfig& machine);
 
 }  // namespace tilewright

@@ -3,12 +3,14 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <tilewright/base/quantity.h>
 #include <tilewright/hardware/statistics.h>
 #include <tilewright/machine/machine.h>
+#include <tilewright/program/program.h>
 
 namespace tilewright {
 
@@ -39,6 +41,16 @@ struct MemoryPeaks {
   std::string dram_where;           ///< "dram 5 at (0,1)"
 };
 
+/// A rank whose tile is slow or starts late.
+struct Straggler {
+  int stage = 0;
+  std::string group;  ///< "stage 3", "stage 3 replica 1"
+  int rank = 0;       ///< of the group
+  std::string tile;   ///< "(3,0)"
+  double speed = 1;   ///< of its engines against the others'
+  Seconds delay{0};   ///< of its start
+};
+
 /// Lower bounds on the iteration time; the simulated time is never below any of them.
 struct Bounds {
   Seconds compute{0};    ///< the busiest stage's matrix engines, by their timing model
@@ -63,7 +75,11 @@ struct Result {
   Utilisation links, dram;
   MemoryPeaks memory;
   Bounds bounds;
-  int tiles_total = 0, tiles_used = 0, tiles_spare = 0;
+  int tiles_total = 0, tiles_used = 0, tiles_spare = 0, tiles_dead = 0;
+  std::vector<Straggler> stragglers;  ///< in order of groups and ranks
+  /// The iteration time of the same job when no tile is slow or late: from another run, whose
+  /// caller fills it in.
+  std::optional<Seconds> time_without_stragglers;
   std::array<Bytes, kCauses> traffic{};  ///< bytes injected, by Cause
   Bytes dram_read{0}, dram_written{0};
   std::uint64_t events = 0, messages = 0, message_hops = 0;
@@ -81,6 +97,9 @@ void summarise(const MachineConfig& machine, const RunStatistics& run, Result& r
 /// peak_dram.
 void summarise_stage(const RunStatistics& run, const std::vector<TileId>& tiles,
                      StageResult& stage);
+
+/// Fills the stragglers among the ranks of `program`.
+void summarise_stragglers(const MachineConfig& machine, const Program& program, Result& result);
 
 /// The report for people: 80–100 columns, no colour, ends with a newline.
 std::string text_report(const Result& result);

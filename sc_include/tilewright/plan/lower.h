@@ -14,7 +14,9 @@ struct LoweredPlan {
   Placement placement;
   std::vector<StagePlan> stages;
   std::vector<StageOrder> orders;  ///< schedule of the largest replica
-  double compute_bound = 0;  ///< seconds: the busiest stage's matrix engines, by their timing model
+  /// Seconds: the busiest stage's matrix engines, by their timing model and the speed of its
+  /// slowest tile.
+  double compute_bound = 0;
   double pipeline_bound = 0;  ///< seconds: the schedule with matrix work alone
   double model_flop = 0;      ///< of the iteration, all replicas, no recomputation
 };

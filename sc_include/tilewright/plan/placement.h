@@ -32,10 +32,10 @@ struct Placement {
 /// w × h, the plan's, or else chosen: one that divides the die (or is divided by it) first, then
 /// the squarest, among those that fit all groups on the mesh; rectangles are laid in a snake,
 /// within them ranks follow a Hamiltonian cycle when a side is even, a snake otherwise, and the
-/// rows of a tensor group of two or three axes its first axis. Spare tiles are avoided: a rectangle
-/// that would hold one is skipped. `serpentine`: the snake over all usable tiles. `file`: as
-/// listed. Throws InputError (with the plan's place) when the ranks do not fit, naming both numbers
-/// and, for block, how many rectangles fit and that `placement: serpentine` would.
+/// rows of a tensor group of two or three axes its first axis. Spare and dead tiles are avoided: a
+/// rectangle that would hold one is skipped. `serpentine`: the snake over all usable tiles. `file`:
+/// as listed. Throws InputError (with the plan's place) when the ranks do not fit, naming both
+/// numbers and, for block, how many rectangles fit and that `placement: serpentine` would.
 Placement place(const PlanConfig& plan, const MachineConfig& machine);
 
 /// A cycle through the w × h grid cells as (x, y) where one exists (w or h even, both ≥ 2), else a

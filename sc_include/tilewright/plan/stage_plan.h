@@ -83,7 +83,10 @@ class StagePlanner {
                           std::int64_t sram_resident);
   /// Cost of the optimiser step of a stage.
   KernelCost optimizer_cost(const StagePlan& stage) const;
+  /// Those of a tile at full speed: what is chosen by time does not look at slow tiles.
   const TileRates& rates() const { return rates_; }
+  /// Speed of the slowest tile of a stage's first replica, in (0, 1].
+  double slowest(int stage) const;
   const Splits& splits() const { return splits_; }
   const Sharding& sharding() const { return sharding_; }
   /// Parameters of a variant that one rank works with, by the axes over which their
