@@ -7,7 +7,7 @@
 namespace tilewright {
 
 // Attributes the time since the last event at the tile to the state it has been in.
-void Sequencer::settle(Picoseconds now, std::uint32_t tile, Core& c) {
+void Sequencer::attribute(Picoseconds now, std::uint32_t tile, Core& c) {
   if (c.state == kInactive || now == c.since) return;
   auto& time = stats_[static_cast<TileId>(tile)].time;
   const auto add = [&time](TileState s, Picoseconds t) { time[static_cast<std::size_t>(s)] += t; };
@@ -27,13 +27,14 @@ void Sequencer::settle(Picoseconds now, std::uint32_t tile, Core& c) {
   } else {
     const unsigned engine = c.state - kRunning;
     const Picoseconds stall = std::clamp(c.stall_from[engine], since, now);
-    const bool recompute = c.recompute & (1u << engine);
-    add(recompute     ? TileState::recomputation
-        : engine == 0 ? TileState::matrix
-                      : TileState::vector,
-        stall - since);
+    add(computing(c, engine), stall - since);
     add(TileState::sram_stall, now - stall);
   }
+}
+
+TileState Sequencer::computing(const Core& c, unsigned engine) {
+  if (c.recompute & (1u << engine)) return TileState::recomputation;
+  return engine == 0 ? TileState::matrix : TileState::vector;
 }
 
 // Decides the state from now on; all earlier time is settled.

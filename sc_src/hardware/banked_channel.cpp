@@ -64,6 +64,7 @@ BankedChannel::BankedChannel(const MemoryPart& part, StretchMemory* stretches)
 void BankedChannel::add(Cycle now, const BankedJob& job) {
   now_ = std::max(now_, now);
   recording_ = stretch_start_ = false;
+  ++jobs_added_;
   std::uint32_t id = 0;
   if (free_.empty()) {
     id = static_cast<std::uint32_t>(jobs_.size());
@@ -219,7 +220,10 @@ void BankedChannel::refresh() {
       at = std::max(at, b.precharge);
     }
   }
-  if (open) at += t.rp;
+  if (open) {
+    row_changed_ = at;
+    at += t.rp;
+  }
   for (const Bank& b : banks_) {
     if (b.row < 0) at = std::max(at, b.activate);
   }
@@ -240,6 +244,7 @@ void BankedChannel::idle_until(Cycle until) {
   if (refresh_due_ >= until) return;
   const Cycle past = (until - refresh_due_) / t.refi;
   if (past > 1) {
+    row_changed_ = refresh_due_;
     for (Bank& b : banks_) b.row = -1;
     refresh_due_ += (past - 1) * t.refi;
   }
@@ -324,6 +329,7 @@ void BankedChannel::run(Cycle until, std::int64_t most) {
     if (best == Command::column || !t.split_bus) column_bus_ = bus;
     const Burst& b = queue[best_i];
     Bank& bank = banks_[b.bank];
+    if (best != Command::column) row_changed_ = now_;
     switch (best) {
       case Command::activate:
         bank.row = b.row;

@@ -71,6 +71,21 @@ class BankedChannel {
   std::vector<Finished>& finished() { return finished_; }
   const std::vector<Finished>& finished() const { return finished_; }
   std::int64_t bursts() const { return bursts_; }
+
+  // For RowReplay.
+  std::int64_t jobs() const { return jobs_added_; }
+  std::size_t banks() const { return banks_.size(); }
+  std::int64_t row(std::size_t bank) const { return banks_[bank].row; }  ///< -1: closed
+  /// Cycle in which a row was last opened or closed. (A command may be given a cycle before that
+  /// of one decided earlier, when reads and writes take turns; it counts from the later one on.)
+  Cycle row_changed() const { return row_changed_; }
+  Cycle refresh_due() const { return refresh_due_; }
+  /// From now on every command is worked out.
+  void forget_stretches() {
+    stretches_ = nullptr;
+    recording_ = stretch_start_ = false;
+  }
+
   std::int64_t steps() const { return steps_; }
 
  private:
@@ -125,7 +140,7 @@ class BankedChannel {
   std::vector<Pseudo> pseudos_;
   Cycle row_bus_ = 0, column_bus_ = 0;  // when they are free
   Cycle refresh_due_;
-  Cycle now_ = 0;
+  Cycle now_ = 0, row_changed_ = 0;
   bool draining_ = false;
   std::size_t high_, low_;
   std::vector<Burst> reads_, writes_;
@@ -133,7 +148,7 @@ class BankedChannel {
   std::vector<std::uint32_t> free_;
   std::deque<Flow> flows_;  // with bursts to admit; the front's turn
   std::vector<Finished> finished_;
-  std::int64_t order_ = 0, bursts_ = 0, steps_ = 0;
+  std::int64_t order_ = 0, bursts_ = 0, steps_ = 0, jobs_added_ = 0;
   // A stretch being recorded: since the end of the last refresh nothing but one job was served.
   bool recording_ = false;
   bool stretch_start_ = false;  // nothing has happened since that refresh; record_key_ is valid

@@ -13,6 +13,7 @@
 #include <tilewright/base/error.h>
 
 #include "banked_channel.h"
+#include "banked_rows.h"
 
 namespace tilewright {
 namespace {
@@ -155,6 +156,14 @@ class BankedModel final : public DramModel {
                      static_cast<double>(part_.channels * part_.pseudo)));
   }
 
+  std::vector<std::unique_ptr<RowReplay>> rows() const override {
+    std::vector<std::unique_ptr<RowReplay>> rows;
+    for (const Lane& lane : lanes_) {
+      rows.push_back(std::make_unique<ChannelRows>(lane.channel, period_));
+    }
+    return rows;
+  }
+
  private:
   struct Request {
     std::int64_t parts = 0;
@@ -165,9 +174,7 @@ class BankedModel final : public DramModel {
   Cycle to_cycle(Picoseconds t) const {
     return static_cast<Cycle>(std::ceil((static_cast<double>(t) - 0.51) / period_));
   }
-  Picoseconds to_time(Cycle c) const {
-    return static_cast<Picoseconds>(std::llround(static_cast<double>(c) * period_));
-  }
+  Picoseconds to_time(Cycle c) const { return cycle_time(c, period_); }
 
   /// Bursts of channel c before burst `index` of the whole memory: its number inside the channel.
   std::int64_t local(std::int64_t index, std::int64_t c) const {

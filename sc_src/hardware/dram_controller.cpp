@@ -34,6 +34,7 @@ tlm::tlm_sync_enum DramController::nb_transport_fw(tlm::tlm_generic_payload& pay
   if (phase == tlm::BEGIN_REQ) {
     payload.acquire();
     const Picoseconds now = config_.queue.now();
+    if (probe_ != nullptr) probe_->dram_changes(now, config_.id);
     if (delay.value() == 0 && early_.empty()) {
       begin(payload, now);
     } else {
@@ -68,6 +69,7 @@ void DramController::schedule(Picoseconds now) {
 }
 
 void DramController::handle(Picoseconds now, EventClass, std::uint32_t, const Event*, std::size_t) {
+  if (probe_ != nullptr) probe_->dram_changes(now, config_.id);
   if (now >= scheduled_) scheduled_ = kNever;
   while (!early_.empty() && early_.front().time <= now) {
     begin(*early_.front().payload, now);

@@ -15,6 +15,7 @@ MemorySystem::MemorySystem(const MachineConfig& machine, EventQueue& queue, Netw
       used_(machine.dram.sites.size(), 0),
       tile_used_(static_cast<std::size_t>(machine.tiles()), 0),
       tile_peak_(static_cast<std::size_t>(machine.tiles()), 0),
+      under_way_(static_cast<std::size_t>(machine.tiles())),
       stats_(machine.dram.sites.size()) {
   if (!machine.dram.sites.empty()) assigned_ = assign_dram(machine);
   for (std::size_t i = 0; i < machine.dram.sites.size(); ++i) {
@@ -47,6 +48,7 @@ void MemorySystem::start(Picoseconds now, std::uint32_t tile, bool write, std::u
   };
   const std::uint32_t transfer = transfers_.allocate();
   transfers_.all[transfer] = {tile, token, 0, 0};
+  ++under_way_[tile][write ? 1 : 0];
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t own = share(bytes, i), first = share(head, i);
     if (own == 0) break;
@@ -168,7 +170,7 @@ void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
 
 void MemorySystem::part_done(Picoseconds now, std::uint32_t part) {
   const std::uint32_t index = parts_.all[part].transfer;
-  const bool head = parts_.all[part].rest != kNoPart;
+  const bool head = parts_.all[part].rest != kNoPart, write = parts_.all[part].write;
   parts_.free.push_back(part);
   Transfer& transfer = transfers_.all[index];
   --transfer.parts;
@@ -180,6 +182,7 @@ void MemorySystem::part_done(Picoseconds now, std::uint32_t part) {
   transfers_.free.push_back(index);
   if (head) client_->memory_head(now, now_at.tile, now_at.token);
   client_->memory_done(now, now_at.tile, now_at.token);
+  --under_way_[now_at.tile][write ? 1 : 0];  // last: observers are told before it changes
 }
 
 std::string MemorySystem::allocate(std::uint32_t tile, std::uint64_t bytes) {

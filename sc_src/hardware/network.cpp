@@ -136,6 +136,8 @@ void Network::forward(std::uint32_t tile, Packet& p, Picoseconds now) {
   link.bytes += p.bytes;
   ++link.messages;
 
+  if (probe_ != nullptr) tell_claim(now, link, head, start);
+
   const Picoseconds leave = std::max(now, start);
   p.lead = leave - start;
   p.tail = std::max(p.tail, end + ((sum & kMask) >> 23)) + timing.latency;
@@ -144,6 +146,13 @@ void Network::forward(std::uint32_t tile, Packet& p, Picoseconds now) {
   LinkPhase phase = LinkPhase::head;
   sc_core::sc_time delay = sc_core::sc_time::from_value(leave + timing.latency - now);
   link.out->nb_transport_fw(p, phase, delay);
+}
+
+/// Out of line, to keep it out of the way of those whom nobody watches.
+[[gnu::cold]] void Network::tell_claim(Picoseconds now, const Link& link, Picoseconds head,
+                                       Picoseconds start) {
+  const auto number = static_cast<std::uint32_t>(&link - links_.data());
+  probe_->link_claimed(now, number, head, start, link.busy + (link.fraction >> 23));
 }
 
 tlm::tlm_sync_enum Network::Input::nb_transport_fw(Packet& p, LinkPhase&, sc_core::sc_time& delay) {
@@ -179,15 +188,24 @@ void Network::handle(Picoseconds now, EventClass, std::uint32_t tile, const Even
   for (const Turn& turn : turns_) forward(tile, *turn.packet, now);
 }
 
-IdVector<LinkId, LinkStatistics> Network::statistics() const {
-  IdVector<LinkId, LinkStatistics> result;
+std::vector<LinkPlace> Network::places() const {
+  std::vector<LinkPlace> result;
   for (std::uint32_t i = 0; i < topology_.links(); ++i) {
     if (!topology_.link(i).works) continue;
-    const Link& link = links_[i];
+    result.push_back({i, static_cast<TileId>(i / kDirections),
+                      static_cast<TileId>(topology_.link(i).to)});
+  }
+  return result;
+}
+
+IdVector<LinkId, LinkStatistics> Network::statistics() const {
+  IdVector<LinkId, LinkStatistics> result;
+  for (const LinkPlace& place : places()) {
+    const Link& link = links_[place.number];
     LinkStatistics s;
-    s.from = static_cast<TileId>(i / kDirections);
-    s.to = static_cast<TileId>(topology_.link(i).to);
-    s.kind = topology_.link(i).kind;
+    s.from = place.from;
+    s.to = place.to;
+    s.kind = static_cast<LinkKind>(link.kind);
     s.bytes = link.bytes;
     s.messages = link.messages;
     s.busy = static_cast<Picoseconds>(

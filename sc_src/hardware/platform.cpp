@@ -134,4 +134,20 @@ void Platform::run() {
 
 const RunStatistics& Platform::statistics() const { return parts_->statistics; }
 
+void Platform::watch_tile(TileId tile, Probe& probe) {
+  parts_->sequencer.watch(index(tile), probe);
+}
+void Platform::watch_dram(DramId dram, Probe& probe) {
+  parts_->controllers[index(dram)]->watch(probe);
+}
+void Platform::watch_links(Probe& probe) { parts_->network.watch(probe); }
+TileView Platform::view(TileId tile) const { return parts_->sequencer.view(index(tile)); }
+std::size_t Platform::dram_queue(DramId dram) const {
+  return parts_->controllers[index(dram)]->queued();
+}
+std::vector<std::unique_ptr<RowReplay>> Platform::dram_rows(DramId dram) const {
+  return parts_->controllers[index(dram)]->model().rows();
+}
+std::vector<LinkPlace> Platform::links() const { return parts_->network.places(); }
+
 }  // namespace tilewright

@@ -499,7 +499,10 @@ void Sequencer::send(Picoseconds now, std::uint32_t tile, Core& c, const Instruc
   ++messages_;
   bytes_by_cause_[static_cast<std::size_t>(ins.cause)] += bytes;
   network_.inject(p, now);
-  if (announced_[ins.channel]) append(mailbox(p.destination, ins.channel), p);
+  if (!announced_[ins.channel]) return;
+  Probe* probe = cores_[p.destination].probe;
+  if (probe != nullptr) probe->tile_changes(now, p.destination);
+  append(mailbox(p.destination, ins.channel), p);
 }
 
 void Sequencer::append(Mailbox& box, Packet& p) {

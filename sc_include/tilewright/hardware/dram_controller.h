@@ -12,6 +12,7 @@
 #include <tilewright/hardware/dram_model.h>
 #include <tilewright/hardware/event_queue.h>
 #include <tilewright/hardware/memory.h>
+#include <tilewright/hardware/probe.h>
 
 namespace tilewright {
 
@@ -36,6 +37,11 @@ class DramController : public sc_core::sc_module,
   tlm::tlm_target_socket<32> in;
 
   Picoseconds busy() const { return model_->busy(); }
+  /// Requests taken and not yet served.
+  std::size_t queued() const { return payloads_.size() - free_.size() + early_.size(); }
+  const DramModel& model() const { return *model_; }
+  /// `probe` hears of changes.
+  void watch(Probe& probe) { probe_ = &probe; }
 
   tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay) override;
@@ -53,6 +59,7 @@ class DramController : public sc_core::sc_module,
 
   DramControllerConfig config_;
   std::unique_ptr<DramModel> model_;
+  Probe* probe_ = nullptr;
   Picoseconds scheduled_ = kNever;       // the earliest of our events that is pending
   std::vector<PooledPayload> payloads_;  // by token; no extension: a foreign one
   std::vector<std::uint32_t> free_;

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <tilewright/base/quantity.h>
+#include <tilewright/hardware/probe.h>
 #include <tilewright/machine/machine.h>
 
 namespace tilewright {
@@ -30,6 +32,9 @@ class DramModel {
   virtual Picoseconds unloaded(std::uint64_t bytes) const = 0;
   /// Time in which data moved.
   virtual Picoseconds busy() const = 0;
+  /// The open rows of every channel, for observers; none for models without banks. They refer to
+  /// the model.
+  virtual std::vector<std::unique_ptr<RowReplay>> rows() const { return {}; }
 };
 
 /// By DramConfig::model:

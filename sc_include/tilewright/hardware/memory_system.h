@@ -2,6 +2,7 @@
 // stores.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -101,6 +102,11 @@ class MemorySystem : public EventHandler {
   std::string allocate(std::uint32_t tile, std::uint64_t bytes);
   std::string release(std::uint32_t tile, std::uint64_t bytes);
   std::uint64_t tile_peak(std::uint32_t tile) const { return tile_peak_[tile]; }
+  std::uint64_t tile_used(std::uint32_t tile) const { return tile_used_[tile]; }
+  /// Loads or stores of `tile` that are not complete.
+  std::uint32_t under_way(std::uint32_t tile, bool write) const {
+    return under_way_[tile][write ? 1 : 0];
+  }
 
   void handle(Picoseconds now, EventClass type, std::uint32_t tile, const Event* events,
               std::size_t count) override;
@@ -165,6 +171,7 @@ class MemorySystem : public EventHandler {
   double capacity_;
   std::vector<std::uint64_t> used_;  // by controller
   std::vector<std::uint64_t> tile_used_, tile_peak_;
+  std::vector<std::array<std::uint32_t, 2>> under_way_;  // by tile: loads, stores
   IdVector<DramId, DramStatistics> stats_;
 };
 

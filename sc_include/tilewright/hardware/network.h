@@ -9,6 +9,7 @@
 #include <tilewright/hardware/detours.h>
 #include <tilewright/hardware/event_queue.h>
 #include <tilewright/hardware/packet_pool.h>
+#include <tilewright/hardware/probe.h>
 #include <tilewright/hardware/protocol.h>
 #include <tilewright/hardware/routing.h>
 #include <tilewright/hardware/statistics.h>
@@ -66,7 +67,12 @@ class Network : public EventHandler {
   void handle(Picoseconds now, EventClass type, std::uint32_t tile, const Event* events,
               std::size_t count) override;
 
-  /// Statistics of every link, in order of tile, then east, west, south, north.
+  /// Every link, in order of tile, then east, west, south, north.
+  std::vector<LinkPlace> places() const;
+  /// `probe` hears of the claims of all links.
+  void watch(Probe& probe) { probe_ = &probe; }
+
+  /// Statistics of every link, in the order of places().
   IdVector<LinkId, LinkStatistics> statistics() const;
   std::uint64_t hops() const;
 
@@ -105,6 +111,7 @@ class Network : public EventHandler {
   void aim(Packet& p, std::uint32_t tile, std::uint32_t end);
   void go_round(Packet& p, std::uint32_t tile);
   void forward(std::uint32_t tile, Packet& p, Picoseconds now);
+  void tell_claim(Picoseconds now, const Link& link, Picoseconds head, Picoseconds start);
 
   struct Turn {
     unsigned rank;
@@ -126,6 +133,7 @@ class Network : public EventHandler {
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
   PacketPool pool_;
+  Probe* probe_ = nullptr;
   std::vector<Turn> turns_;  // scratch
   std::uint32_t sequence_ = 0;
 };

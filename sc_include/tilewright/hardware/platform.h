@@ -3,9 +3,11 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include <systemc>
 
+#include <tilewright/hardware/probe.h>
 #include <tilewright/hardware/statistics.h>
 #include <tilewright/machine/machine.h>
 #include <tilewright/program/program.h>
@@ -40,6 +42,16 @@ class Platform : public sc_core::sc_module {
   void run();
 
   const RunStatistics& statistics() const;
+
+  // For observers. watch_...(): before run(); one probe each, which outlives the run.
+  void watch_tile(TileId tile, Probe& probe);
+  void watch_dram(DramId dram, Probe& probe);
+  void watch_links(Probe& probe);
+  TileView view(TileId tile) const;
+  std::size_t dram_queue(DramId dram) const;  ///< requests taken and not yet served
+  /// The rows of a controller's channels; none when its model has no banks.
+  std::vector<std::unique_ptr<RowReplay>> dram_rows(DramId dram) const;
+  std::vector<LinkPlace> links() const;
 
  private:
   struct Parts;

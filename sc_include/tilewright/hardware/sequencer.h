@@ -12,6 +12,7 @@
 #include <tilewright/hardware/event_queue.h>
 #include <tilewright/hardware/memory_system.h>
 #include <tilewright/hardware/network.h>
+#include <tilewright/hardware/probe.h>
 #include <tilewright/hardware/protocol.h>
 #include <tilewright/hardware/sram_bank.h>
 #include <tilewright/hardware/statistics.h>
@@ -58,6 +59,10 @@ class Sequencer : public EventHandler, public MemoryClient {
   void memory_done(Picoseconds now, std::uint32_t tile, std::uint32_t token) override;
   void memory_head(Picoseconds now, std::uint32_t tile, std::uint32_t token) override;
 
+  /// `probe` hears of changes of `tile`.
+  void watch(std::uint32_t tile, Probe& probe) { cores_[tile].probe = &probe; }
+  TileView view(std::uint32_t tile) const;
+
   /// Last completion of any instruction so far.
   Picoseconds end() const;
   /// Per tile, complete up to end(). Call once, when all calls have run.
@@ -88,6 +93,7 @@ class Sequencer : public EventHandler, public MemoryClient {
   struct alignas(64) Core {
     Picoseconds since = 0;  // attributed up to here
     const TileGroup* group = nullptr;
+    Probe* probe = nullptr;
     // Bits of completed instructions, kWindow × words; behind them as many for loads whose head is
     // there and for stores and computations that only wait for what they stream beside.
     std::uint64_t* done = nullptr;
@@ -178,10 +184,20 @@ class Sequencer : public EventHandler, public MemoryClient {
   }
 
   // attribution.cpp
-  void settle(Picoseconds now, std::uint32_t tile, Core& c);
+  void settle(Picoseconds now, std::uint32_t tile, Core& c) {
+    if (c.probe != nullptr) c.probe->tile_changes(now, tile);
+    attribute(now, tile, c);
+  }
+  void attribute(Picoseconds now, std::uint32_t tile, Core& c);
+  static TileState computing(const Core& c, unsigned engine);
   void judge(Core& c);
   Blame blame(const Core& c) const;
   static std::uint32_t oldest_incomplete(const Core& c);
+
+  // tile_view.cpp
+  TileState state(const Core& c, std::uint32_t tile) const;
+  const Call& call_in(const Core& c, std::uint32_t slot) const;
+  TileView::Work last_issued(const Core& c, Engine engine) const;
 
   // deadlock.cpp
   std::string name_tile(std::uint32_t tile) const;

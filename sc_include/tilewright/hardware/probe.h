@@ -1,0 +1,71 @@
+// What observers may watch while the machine runs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <tilewright/base/quantity.h>
+#include <tilewright/hardware/statistics.h>
+#include <tilewright/program/program.h>
+
+namespace tilewright {
+
+/// Is told, before it happens and in order of time, that something it watches may change. What it
+/// then reads (Platform::view(), ...) is what has held up to that time. Unwatched parts cost the
+/// comparison of a pointer.
+class Probe {
+ public:
+  virtual ~Probe() = default;
+  virtual void tile_changes(Picoseconds now, std::uint32_t tile) = 0;
+  virtual void dram_changes(Picoseconds now, std::uint32_t id) = 0;
+  /// A packet whose head came to a router at `head` has claimed a link (LinkPlace::number) from
+  /// `start` to `end`. Claims of one link come in order and do not overlap. For data read from DRAM
+  /// `head` and `start` may lie before `now`, by no more than the data takes on the slowest link of
+  /// its way (see Network::inject(), `lead`).
+  virtual void link_claimed(Picoseconds now, std::uint32_t link, Picoseconds head,
+                            Picoseconds start, Picoseconds end) = 0;
+};
+
+/// A directed link.
+struct LinkPlace {
+  std::uint32_t number = 0;
+  TileId from{}, to{};
+};
+
+/// A tile as it is now.
+struct TileView {
+  /// What an engine has in hand. matrix, vector: the computation; dma_in, dma_out: the last
+  /// transfer issued, while any is under way; net_recv: the receive that waits for its message;
+  /// net_send: never anything, since sends are complete when they are injected.
+  struct Work {
+    const Instruction* instruction = nullptr;
+    const Call* call = nullptr;
+  };
+  TileState state = TileState::idle;
+  Picoseconds stall_from = ~Picoseconds{0};  ///< from then on it is sram_stall, if nothing happens
+  TileState state_at(Picoseconds t) const { return t < stall_from ? state : TileState::sram_stall; }
+  std::array<Work, kEngines> engines{};
+  const Call* call = nullptr;  ///< the latest that computes, or else the oldest incomplete one
+  std::uint32_t loads = 0, stores = 0;                        ///< under way
+  std::uint64_t sent = 0, received = 0;                       ///< bytes of messages so far
+  std::uint64_t sram_used = 0, sram_peak = 0, dram_used = 0;  ///< bytes
+};
+
+/// The open rows of one DRAM channel, command by command. The model itself looks ahead and skips,
+/// so it is replayed beside it.
+class RowReplay {
+ public:
+  static constexpr std::int64_t kClosed = -1;
+
+  virtual ~RowReplay() = default;
+  virtual std::size_t banks() const = 0;
+  virtual std::int64_t row(std::size_t bank) const = 0;
+  /// Takes note of requests that have come since.
+  virtual void update() = 0;
+  /// When a row is opened or closed next if no request comes; all ones: never.
+  virtual Picoseconds next() = 0;
+  /// Goes to that time.
+  virtual void advance() = 0;
+};
+
+}  // namespace tilewright
