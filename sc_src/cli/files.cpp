@@ -35,13 +35,6 @@ fs::path target_of(const std::string& path) {
   return error ? fs::path(path) : target;
 }
 
-void write_stream(const fs::path& path, const std::string& shown, const std::string& content) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << content;
-  file.close();
-  if (!file) cannot_write(shown, std::strerror(errno));
-}
-
 }  // namespace
 
 void check_writable(const std::string& path) {
@@ -57,27 +50,39 @@ void check_writable(const std::string& path) {
   if (access(folder.c_str(), W_OK) != 0) cannot_write(path, std::strerror(errno));
 }
 
+OutputFile::OutputFile(const std::string& path) : shown_(path), target_(target_of(path)) {
+  if (!written_in_place(target_)) {
+    temporary_ = target_;
+    temporary_ += fmt::format(".{}.tmp", getpid());
+  }
+  stream_.open(temporary_.empty() ? target_ : temporary_, std::ios::binary | std::ios::trunc);
+  if (!stream_) cannot_write(shown_, std::strerror(errno));
+}
+
+OutputFile::~OutputFile() {
+  if (temporary_.empty()) return;
+  std::error_code ignored;
+  fs::remove(temporary_, ignored);
+}
+
+void OutputFile::commit() {
+  stream_.close();
+  if (!stream_) cannot_write(shown_, std::strerror(errno));
+  if (temporary_.empty()) return;
+  std::error_code error;
+  fs::rename(temporary_, target_, error);
+  if (error) cannot_write(shown_, error.message());
+  temporary_.clear();
+}
+
 void write_file(const std::string& path, const std::string& content) {
   if (path == "-") {
     std::cout << content;
     return;
   }
-  const fs::path target = target_of(path);
-  if (written_in_place(target)) {
-    write_stream(target, path, content);
-    return;
-  }
-  fs::path temporary = target;
-  temporary += fmt::format(".{}.tmp", getpid());
-  std::error_code error;
-  try {
-    write_stream(temporary, path, content);
-    fs::rename(temporary, target, error);
-    if (error) cannot_write(path, error.message());
-  } catch (...) {
-    fs::remove(temporary, error);
-    throw;
-  }
+  OutputFile file(path);
+  file.stream() << content;
+  file.commit();
 }
 
 std::string model_file(const std::string& path) {

@@ -1,6 +1,8 @@
 // Files the commands read and write.
 #pragma once
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace tilewright::cli {
@@ -8,6 +10,25 @@ namespace tilewright::cli {
 /// Throws InputError when `path` cannot be written ("" and "-" always can). Asked before a long
 /// run, so that its result is not lost.
 void check_writable(const std::string& path);
+
+/// A file that is written bit by bit. Until commit() a reader sees the old one; without it nothing
+/// is left behind. A device or a pipe is written to directly.
+class OutputFile {
+ public:
+  /// Throws InputError, as commit().
+  explicit OutputFile(const std::string& path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  std::ostream& stream() { return stream_; }
+  void commit();
+
+ private:
+  std::string shown_;
+  std::filesystem::path target_, temporary_;  // temporary_ empty: written in place, or committed
+  std::ofstream stream_;
+};
 
 /// Writes `content` to `path` so that a reader sees the old file or the whole new one; "-" is
 /// stdout. Throws InputError.

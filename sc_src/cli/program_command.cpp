@@ -16,6 +16,7 @@
 #include "options.h"
 #include "profile.h"
 #include "progress.h"
+#include "waves.h"
 
 namespace tilewright::cli {
 namespace po = boost::program_options;
@@ -37,6 +38,7 @@ CommandOptions program_options() {
   add("run", po::value<std::string>()->value_name("FILE"), "run the program of FILE on --platform");
   add("json", po::value<std::string>()->value_name("FILE"),
       "with --run: also write the result as JSON; - writes it to stdout in place of the report");
+  add_wave_options(command.options);
   return command;
 }
 
@@ -60,7 +62,8 @@ void check(const po::variables_map& values, const char* mode,
 }
 
 void dump(const po::variables_map& values) {
-  check(values, "dump", {"platform", "model", "plan"}, {"json"});
+  check(values, "dump", {"platform", "model", "plan"},
+        {"json", "vcd", "vcd-scope", "vcd-from", "vcd-to"});
   const std::string file = text_of(values, "dump");
   check_writable(file);
   const Inputs inputs = read_inputs(values);
@@ -105,7 +108,10 @@ void run(const po::variables_map& values) {
   WithoutStragglers without(inputs.platform->machine, [&](const MachineConfig& machine) {
     return replay(machine, program, name_of(file)).iteration_time;
   });
-  Result result = replay(inputs.platform->machine, program, name_of(file), options);
+  WaveFiles waves(values, "program --run");
+  options.waves = waves.options();
+  Result result = waves.guard(
+      [&] { return replay(inputs.platform->machine, program, name_of(file), options); });
   result.time_without_stragglers = without.wait();
   bar.erase();
   profile.finish(result.events);

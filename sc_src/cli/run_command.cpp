@@ -17,6 +17,7 @@
 #include "options.h"
 #include "profile.h"
 #include "progress.h"
+#include "waves.h"
 
 namespace tilewright::cli {
 namespace po = boost::program_options;
@@ -40,6 +41,7 @@ CommandOptions run_options() {
       "write host time by phase, peak memory and events per second as JSON");
   add("fidelity", po::value<std::string>()->value_name("NAME")->default_value("message"),
       "how closely to simulate: message (every tile, every message)");
+  add_wave_options(command.options);
   return command;
 }
 
@@ -88,7 +90,10 @@ void run_command(const std::vector<std::string>& arguments) {
   WithoutStragglers without(inputs.platform->machine, [&](const MachineConfig& machine) {
     return simulate(machine, graph, plan).iteration_time;
   });
-  Result result = simulate(inputs.platform->machine, graph, plan, options);
+  WaveFiles waves(values, "run");
+  options.waves = waves.options();
+  Result result =
+      waves.guard([&] { return simulate(inputs.platform->machine, graph, plan, options); });
   result.time_without_stragglers = without.wait();
   bar.erase();
   profile.finish(result.events);

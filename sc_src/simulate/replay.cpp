@@ -6,9 +6,10 @@
 #include <fmt/format.h>
 
 #include <tilewright/base/error.h>
-#include <tilewright/hardware/platform.h>
 #include <tilewright/machine/compute_model.h>
 #include <tilewright/simulate/replay.h>
+
+#include "run_platform.h"
 
 namespace tilewright {
 namespace {
@@ -106,22 +107,9 @@ void fill_stages(const Program& program, const RunStatistics& run, Result& resul
 
 Result replay(const MachineConfig& machine, const Program& program, const std::string& name,
               const SimulateOptions& options) {
-  const auto enter = [&](const char* phase) {
-    if (options.on_phase) options.on_phase(phase);
-  };
-  enter("elaborate");
-  PlatformOptions platform_options;
-  platform_options.progress = options.progress;
-  platform_options.reverse_construction = options.reverse_construction;
-  platform_options.in_step = options.in_step;
-  // Never destroyed, for the reason that simulate() gives.
-  auto* platform = new Platform("platform", machine, program, platform_options);
+  const RunStatistics& run = run_platform(machine, program, options);
 
-  enter("run");
-  platform->run();
-  const RunStatistics& run = platform->statistics();
-
-  enter("report");
+  options.enter("report");
   Result result;
   result.machine = machine.name;
   result.model = name;

@@ -7,10 +7,11 @@
 #include <fmt/format.h>
 
 #include <tilewright/base/error.h>
-#include <tilewright/hardware/platform.h>
 #include <tilewright/machine/compute_model.h>
 #include <tilewright/plan/lower.h>
 #include <tilewright/simulate/simulate.h>
+
+#include "run_platform.h"
 
 namespace tilewright {
 namespace {
@@ -105,26 +106,12 @@ void fill_caveats(const MachineConfig& machine, const Program& program, Result& 
 
 Result simulate(const MachineConfig& machine, const Graph& graph, const PlanConfig& plan,
                 const SimulateOptions& options) {
-  const auto enter = [&](const char* phase) {
-    if (options.on_phase) options.on_phase(phase);
-  };
-  enter("lower");
+  options.enter("lower");
   const LoweredPlan lowered = lower(graph, plan, machine);
 
-  enter("elaborate");
-  PlatformOptions platform_options;
-  platform_options.progress = options.progress;
-  platform_options.reverse_construction = options.reverse_construction;
-  platform_options.in_step = options.in_step;
-  // Never destroyed: the kernel's module registries make destruction quadratic, and one process
-  // runs one simulation.
-  auto* platform = new Platform("platform", machine, lowered.program, platform_options);
+  const RunStatistics& run = run_platform(machine, lowered.program, options);
 
-  enter("run");
-  platform->run();
-  const RunStatistics& run = platform->statistics();
-
-  enter("report");
+  options.enter("report");
   Result result;
   result.machine = machine.name;
   result.model = graph.model;

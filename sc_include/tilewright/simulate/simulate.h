@@ -6,6 +6,7 @@
 
 #include <tilewright/machine/machine.h>
 #include <tilewright/observe/result.h>
+#include <tilewright/observe/waves.h>
 #include <tilewright/plan/plan.h>
 #include <tilewright/program/program.h>
 #include <tilewright/workload/graph.h>
@@ -16,6 +17,10 @@ struct SimulateOptions {
   std::function<void(double fraction)> progress;
   /// Told when a phase begins: "lower", "elaborate", "run", "report"; for profiles of host time.
   std::function<void(const char* phase)> on_phase;
+  void enter(const char* phase) const {
+    if (on_phase) on_phase(phase);
+  }
+  WaveOptions waves;                  ///< waveforms to write while it runs
   bool reverse_construction = false;  ///< see PlatformOptions; for tests
   bool in_step = false;               ///< see PlatformOptions; no foreign module is elaborated here
 };

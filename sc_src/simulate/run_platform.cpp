@@ -1,0 +1,36 @@
+#include "run_platform.h"
+
+#include <memory>
+
+#include <tilewright/base/error.h>
+#include <tilewright/hardware/platform.h>
+
+namespace tilewright {
+
+const RunStatistics& run_platform(const MachineConfig& machine, const Program& program,
+                                  const SimulateOptions& options) {
+  options.enter("elaborate");
+  PlatformOptions platform_options;
+  platform_options.progress = options.progress;
+  platform_options.reverse_construction = options.reverse_construction;
+  platform_options.in_step = options.in_step;
+  // Never destroyed: the kernel's module registries make destruction quadratic, and one process
+  // runs one simulation.
+  auto* platform = new Platform("platform", machine, program, platform_options);
+  std::unique_ptr<Waves> waves;
+  if (options.waves.vcd != nullptr) {
+    waves = std::make_unique<Waves>(options.waves, machine, program, *platform);
+  }
+
+  options.enter("run");
+  try {
+    platform->run();
+  } catch (...) {
+    if (waves) waves->finish();
+    throw;
+  }
+  if (waves) waves->finish(platform->statistics().end);
+  return platform->statistics();
+}
+
+}  // namespace tilewright
