@@ -192,8 +192,8 @@ std::vector<LinkPlace> Network::places() const {
   std::vector<LinkPlace> result;
   for (std::uint32_t i = 0; i < topology_.links(); ++i) {
     if (!topology_.link(i).works) continue;
-    result.push_back({i, static_cast<TileId>(i / kDirections),
-                      static_cast<TileId>(topology_.link(i).to)});
+    result.push_back(
+        {i, static_cast<TileId>(i / kDirections), static_cast<TileId>(topology_.link(i).to)});
   }
   return result;
 }

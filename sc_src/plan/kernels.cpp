@@ -5,6 +5,7 @@
 #include <tilewright/base/error.h>
 #include <tilewright/plan/kernels.h>
 
+#include "chunks.h"
 #include "kernel_list.h"
 
 namespace tilewright {
@@ -758,7 +759,15 @@ Layouts boundary_layouts(const Graph& graph, const Splits& splits) {
 }
 
 BlockKernels make_kernels(const Block& block, const KernelOptions& options) {
-  return Builder(block, options).build();
+  BlockKernels result = Builder(block, options).build();
+  if (options.tensor_chunks > 1) {
+    AxisSet axes = 0;
+    for (std::size_t a = 0; a < options.splits.axes().size(); ++a) {
+      if (options.splits.axes()[a].cause == Cause::tensor) axes |= AxisSet{1} << a;
+    }
+    chunk_sums(result, axes, options.tensor_chunks);
+  }
+  return result;
 }
 
 }  // namespace tilewright

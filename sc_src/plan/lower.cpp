@@ -219,7 +219,8 @@ class Lowering {
     }
   }
 
-  /// Experts are reached by exchanges over their axis; all others come from operators that disagree.
+  /// Experts are reached by exchanges over their axis; all others come from operators that
+  /// disagree.
   Cause cause_of(const Collective& c) const {
     const Cause of_axis =
         planner_.splits().axes()[static_cast<std::size_t>(__builtin_ctz(c.axes))].cause;

@@ -19,7 +19,8 @@ namespace {
 constexpr std::int64_t kMaxDegree = std::int64_t{1} << 20;
 constexpr std::int64_t kMaxBatch = 1'000'000'000;
 constexpr std::int64_t kMaxMicroBatches = 1'000'000;  // of a replica; each is a call per block
-constexpr std::int64_t kMaxPrefetch = 1024;           // blocks
+constexpr std::int64_t kMaxChunks = 256;
+constexpr std::int64_t kMaxPrefetch = 1024;  // blocks
 constexpr std::int64_t kMaxSequence = std::int64_t{1} << 31;
 
 void read_tensor_shape(const Section& section, PlanConfig& plan) {
@@ -152,6 +153,7 @@ void read_partition(const Section& root, PlanConfig& plan) {
   }
   plan.overlap.prefetch =
       static_cast<int>(overlap.integer("prefetch", 0, kMaxPrefetch, plan.overlap.prefetch));
+  plan.overlap.tensor_chunks = static_cast<int>(overlap.integer("tensor_chunks", 1, kMaxChunks, 1));
 }
 
 void read_batch(const Section& batch, PlanConfig& plan) {

@@ -116,6 +116,7 @@ KernelOptions StagePlanner::kernel_options(std::int64_t samples, const Dropped& 
   o.state = plan_.state_bytes();
   o.training = plan_.mode == Mode::training;
   o.accumulate = sharding_.zero() < 2;
+  o.tensor_chunks = plan_.overlap.tensor_chunks;
   o.dropped = dropped;
   return o;
 }

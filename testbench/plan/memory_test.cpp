@@ -81,7 +81,7 @@ std::int64_t bytes_of(const StagePlan& stage, const std::string& prefix) {
 std::int64_t layer_stash(const Shape& shape, bool sequence_parallel, const Recomputation& r) {
   const Graph graph = build_graph(model(shape));
   const PlanConfig p = plan(shape, sequence_parallel, r);
-  const Splits splits = make_splits(p);
+  const Splits splits = make_splits(p, graph);
   KernelOptions o{splits, boundary_layouts(graph, splits)};
   o.samples = shape.micro_batch;
   o.dropped = r.of(0, 0);

@@ -124,6 +124,7 @@ PlanConfig draw_plan(Draw& draw, bool experts) {
   p.placement = draw.chance(70) ? PlacementKind::block : PlacementKind::serpentine;
   if (draw.chance(15)) p.partition = PartitionPreset::streaming;
   if (draw.chance(15)) p.partition = PartitionPreset::accpar;
+  if (draw.chance(30)) p.overlap.tensor_chunks = draw.one_of({2, 3});
   if (draw.chance(40)) p.uneven = Uneven::pad;
   if (draw.chance(30)) {
     const auto axis = p.tensor_shape.empty() ? "tensor" : draw.one_of({"tensor_x", "tensor_y"});

@@ -91,6 +91,8 @@ struct KernelOptions {
   /// Weight gradients are added to what earlier micro-batches left; otherwise they are reduced
   /// micro-batch by micro-batch (ZeRO 2 and 3).
   bool accumulate = true;
+  /// Sums over the tensor axes run beside the GEMMs that make them, in so many chunks.
+  int tensor_chunks = 1;
   Dropped dropped{};
 };
 

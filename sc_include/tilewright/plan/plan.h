@@ -69,6 +69,9 @@ struct Overlap {
   std::int64_t bucket = 0;
   /// ZeRO 3: how many blocks ahead parameters are gathered; 0: when the block is next.
   int prefetch = 1;
+  /// Chunks in which a GEMM and the tensor-parallel sum of its result run side by side; 1: the sum
+  /// starts when the GEMM is done.
+  int tensor_chunks = 1;
 };
 
 struct PlanConfig {
