@@ -75,7 +75,7 @@ void dump(const po::variables_map& values) {
   std::size_t instructions = 0, calls = 0, tiles = 0;
   for (const Segment& s : lowered.program.segments) instructions += s.code.size();
   for (const TileGroup& g : lowered.program.groups) {
-    calls += g.calls.size();
+    calls += g.calls.size() + g.background.size();
     tiles += g.tiles.size();
   }
   std::cout << fmt::format(

@@ -6,6 +6,15 @@
 
 namespace tilewright {
 
+namespace {
+// The causes of the states tensor_wait ... offload_wait.
+constexpr auto kFirstWait = static_cast<std::uint8_t>(TileState::tensor_wait);
+constexpr auto kLastWait = static_cast<std::uint8_t>(TileState::offload_wait);
+constexpr std::array kWaitCauses{Cause::tensor, Cause::data,       Cause::context,
+                                 Cause::expert, Cause::resharding, Cause::offload};
+static_assert(kWaitCauses.size() == kLastWait - kFirstWait + 1);
+}  // namespace
+
 // Attributes the time since the last event at the tile to the state it has been in.
 void Sequencer::attribute(Picoseconds now, std::uint32_t tile, Core& c) {
   if (c.state == kInactive || now == c.since) return;
@@ -15,9 +24,12 @@ void Sequencer::attribute(Picoseconds now, std::uint32_t tile, Core& c) {
   c.since = now;
   if (c.state < kTileStates) {
     time[c.state] += now - since;
+    if (c.state < kFirstWait || c.state > kLastWait) return;
+    Transit& t = transit(tile, kWaitCauses[c.state - kFirstWait]);
+    t.overdue += (t.count > 0 ? std::max(t.since, since) : now) - since;
   } else if (c.state == kPipeline) {
     // The message that is waited for has entered the mailbox when it was injected.
-    const Mailbox& box = mailbox(tile, c.channel);
+    const Mailbox& box = mailbox(tile, in_hand(c).channel);
     Picoseconds injected = now;
     if (box.head != kNil) {
       injected = std::clamp(network_.packet(box.head).injected, since, now);
@@ -44,16 +56,17 @@ void Sequencer::judge(Core& c) {
     c.state = static_cast<std::uint8_t>(kRunning + (c.busy & 1u ? 0 : 1));
     return;
   }
-  if (c.oldest == c.calls) {
+  Core& at = in_hand(c);
+  if (c.oldest == c.calls && at.oldest == at.calls) {
     c.state = kInactive;
     return;
   }
   TileState state = TileState::bubble;  // between calls
-  if (c.oldest < c.injected) {
-    const Blame b = blame(c);
-    const Cause cause = c.window[b.call % kWindow]->code[b.index].cause;
-    c.awaited = b.awaited;
-    c.awaits_message = b.message;
+  if (at.oldest < at.injected) {
+    const Blame b = blame(at);
+    const Cause cause = at.window[b.call % kWindow]->code[b.index].cause;
+    at.awaited = b.awaited;
+    at.awaits_message = b.message;
     if (!b.message) {
       state = cause == Cause::offload ? TileState::offload_wait : TileState::dram_wait;
     } else if (cause == Cause::pipeline) {
@@ -127,6 +140,7 @@ Sequencer::Blame Sequencer::blame(const Core& c) const {
 Picoseconds Sequencer::end() const {
   Picoseconds end = 0;
   for (const Core& c : cores_) end = std::max(end, c.finish);
+  for (const Core& c : background_) end = std::max(end, c.finish);
   return end;
 }
 
@@ -140,6 +154,18 @@ IdVector<TileId, TileStatistics> Sequencer::statistics(Picoseconds end) {
     s.finish = c.finish;
     s.bytes_sent = c.sent;
     s.bytes_received = c.received;
+    if (c.beside != kNil) {
+      const Core& b = background_[c.beside];
+      if (b.started && (!c.started || b.first_start < s.first_start)) s.first_start = b.first_start;
+      s.finish = std::max(s.finish, b.finish);
+      s.bytes_sent += b.sent;
+      s.bytes_received += b.received;
+    }
+    for (int i = 0; i < kCauses; ++i) {
+      const auto cause = static_cast<Cause>(i);
+      const Transit& t = transit(tile, cause);
+      if (cause != Cause::memory) s.active[i] = t.under_way + t.overdue;
+    }
     s.sram_peak = wires_[tile].sram != nullptr ? wires_[tile].sram->peak() : 0;
     s.dram_peak = memory_.tile_peak(tile);
   }

@@ -75,12 +75,12 @@ void BankedChannel::add(Cycle now, const BankedJob& job) {
   }
   jobs_[id] = {job, job.end - job.next, -1};
   const auto flow = std::find_if(flows_.begin(), flows_.end(), [&](const Flow& f) {
-    return f.tile == job.tile && f.write == job.write;
+    return f.requester == job.requester && f.write == job.write;
   });
   if (flow != flows_.end()) {
     flow->jobs.push_back(id);
   } else {
-    flows_.push_back({job.tile, job.write, {id}});
+    flows_.push_back({job.requester, job.write, {id}});
   }
   admit(now_);
 }

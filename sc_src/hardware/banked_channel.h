@@ -15,7 +15,7 @@ namespace tilewright {
 /// What a channel is asked for: the bursts [next, end) of its own address space.
 struct BankedJob {
   std::int64_t next = 0, end = 0;
-  std::uint32_t tile = 0;
+  std::uint32_t requester = 0;
   std::uint32_t request = 0;
   bool write = false;
 };
@@ -115,7 +115,7 @@ class BankedChannel {
     Cycle first = -1;
   };
   struct Flow {
-    std::uint32_t tile;
+    std::uint32_t requester;
     bool write;
     std::deque<std::uint32_t> jobs;
   };

@@ -94,7 +94,7 @@ class BankedModel final : public DramModel {
     }
   }
 
-  void add(Picoseconds now, std::uint32_t tile, std::uint64_t address, std::uint64_t bytes,
+  void add(Picoseconds now, std::uint32_t requester, std::uint64_t address, std::uint64_t bytes,
            bool write, std::uint32_t token) override {
     const auto burst = static_cast<std::uint64_t>(part_.burst.value());
     const auto first = static_cast<std::int64_t>(address / burst);
@@ -109,7 +109,7 @@ class BankedModel final : public DramModel {
       if (from == to) continue;
       Lane& lane = lanes_[static_cast<std::size_t>(c)];
       lane.advance(cycle);
-      lane.channel.add(cycle, {from, to, tile, token, write});
+      lane.channel.add(cycle, {from, to, requester, token, write});
       ++request.parts;
     }
   }

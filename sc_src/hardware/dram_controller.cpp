@@ -24,7 +24,9 @@ void DramController::begin(tlm::tlm_generic_payload& payload, Picoseconds now) {
     free_.pop_back();
     payloads_[token] = {&payload, extension};
   }
-  model_->add(now, extension != nullptr ? extension->tile : index(kNoTile), payload.get_address(),
+  const std::uint32_t requester =
+      extension != nullptr ? 2 * extension->tile + extension->background : index(kNoTile);
+  model_->add(now, requester, payload.get_address(),
               extension != nullptr ? extension->bytes : payload.get_data_length(),
               payload.is_write(), token);
 }

@@ -20,14 +20,14 @@ class BandwidthModel final : public DramModel {
         bytes_per_ps_(config.bandwidth.value() * 1e-12),
         share_(bytes_per_ps_) {}
 
-  void add(Picoseconds now, std::uint32_t tile, std::uint64_t, std::uint64_t bytes, bool,
+  void add(Picoseconds now, std::uint32_t requester, std::uint64_t, std::uint64_t bytes, bool,
            std::uint32_t token) override {
     if (latency_ == 0) {
-      share_.add(now, tile, bytes, token);
+      share_.add(now, requester, bytes, token);
       return;
     }
     const Picoseconds ready = now + latency_;
-    waiting_.push_back({ready, bytes, tile, token});
+    waiting_.push_back({ready, bytes, requester, token});
     earliest_ = std::min(earliest_, ready + alone(bytes));
   }
 
@@ -56,7 +56,7 @@ class BandwidthModel final : public DramModel {
     earliest_ = std::numeric_limits<Picoseconds>::max();
     while (!waiting_.empty() && waiting_.front().ready <= now) {
       const Waiting& w = waiting_.front();
-      share_.add(w.ready, w.tile, w.bytes, w.token);
+      share_.add(w.ready, w.requester, w.bytes, w.token);
       waiting_.pop_front();
     }
     for (const Waiting& w : waiting_) earliest_ = std::min(earliest_, w.ready + alone(w.bytes));
@@ -65,7 +65,7 @@ class BandwidthModel final : public DramModel {
   struct Waiting {
     Picoseconds ready;
     std::uint64_t bytes;
-    std::uint32_t tile, token;
+    std::uint32_t requester, token;
   };
   Picoseconds latency_;
   double bytes_per_ps_;

@@ -30,6 +30,7 @@ void DramPort::issue() {
     tlm::tlm_generic_payload& payload = *pooled.payload;
     MemoryExtension& extension = *pooled.extension;
     extension.tile = p.tile;
+    extension.background = p.background;
     extension.part = part;
     extension.first_byte = kNever;
     open_ = &payload;

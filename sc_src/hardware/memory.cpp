@@ -37,6 +37,7 @@ PooledPayload PayloadPool::allocate(tlm::tlm_command command, std::uint64_t addr
   MemoryExtension& extension = *pooled.extension;
   extension.bytes = bytes;
   extension.tile = 0;
+  extension.background = false;
   extension.part = 0;
   extension.first_byte = 0;
   payload.acquire();

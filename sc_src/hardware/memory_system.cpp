@@ -39,18 +39,19 @@ MemorySystem::MemorySystem(const MachineConfig& machine, EventQueue& queue, Netw
   queue.attach(EventClass::memory_response, *this);
 }
 
-void MemorySystem::start(Picoseconds now, std::uint32_t tile, bool write, std::uint64_t bytes,
-                         std::uint32_t token, std::uint64_t head) {
+void MemorySystem::start(Picoseconds now, const MemoryRequest& request) {
+  const std::uint32_t tile = request.tile;
+  const bool write = request.write;
   const std::vector<DramId>& drams = assigned_[static_cast<TileId>(tile)];
   const std::uint64_t count = drams.size();
   const auto share = [count](std::uint64_t of, std::uint64_t i) {
     return of / count + (i < of % count ? 1 : 0);
   };
   const std::uint32_t transfer = transfers_.allocate();
-  transfers_.all[transfer] = {tile, token, 0, 0};
+  transfers_.all[transfer] = {tile, request.token, 0, 0};
   ++under_way_[tile][write ? 1 : 0];
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t own = share(bytes, i), first = share(head, i);
+    const std::uint64_t own = share(request.bytes, i), first = share(request.head, i);
     if (own == 0) break;
     const Target& target = targets(tile)[i];
     const std::uint32_t dram = target.dram, site = target.site;
@@ -60,7 +61,7 @@ void MemorySystem::start(Picoseconds now, std::uint32_t tile, bool write, std::u
           part_bytes, carried,   kNever,
           now,        issued_++, transfer,
           tile,       dram,      static_cast<std::uint32_t>(&target - targets_.data()),
-          rest,       write};
+          rest,       write,     request.background};
       ++transfers_.all[transfer].parts;
       return part;
     };

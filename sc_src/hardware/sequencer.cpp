@@ -40,6 +40,7 @@ Sequencer::Sequencer(const MachineConfig& machine, const Program& program, Event
       channels_(static_cast<std::uint32_t>(program.channels.size())),
       cores_(network.tiles()),
       announced_(program.channels.size(), 0),
+      transits_(std::size_t{network.tiles()} * kCauses),
       wires_(network.tiles()),
       requests_(std::size_t{network.tiles()} * 2),
       call_inputs_(network.tiles()),
@@ -58,39 +59,61 @@ Sequencer::Sequencer(const MachineConfig& machine, const Program& program, Event
   }
   mailboxes_.resize(std::size_t{network.tiles()} * channels_);
   for (std::uint32_t t = 0; t < network.tiles(); ++t) {
-    cores_[t].blocked.fill(kNoCall);
     call_inputs_[t].sequencer = this;
     compute_returns_[t].sequencer = this;
   }
 
-  std::size_t words = 0;
-  std::vector<std::size_t> group_words;
-  for (const TileGroup& g : program.groups) {
-    std::size_t longest = 0;
-    for (const Call& c : g.calls) {
-      longest = std::max(longest, program.segments[c.segment].code.size());
-    }
-    group_words.push_back((longest + 63) / 64);
-    words += group_words.back() * kWindow * 2 * g.tiles.size();
-  }
-  done_bits_.resize(words);
-  std::uint64_t* next = done_bits_.data();
-  for (std::size_t g = 0; g < program.groups.size(); ++g) {
-    const TileGroup& group = program.groups[g];
-    for (std::size_t place = 0; place < group.tiles.size(); ++place) {
-      Core& c = cores_[index(group.tiles[place])];
-      c.group = &group;
-      c.rank = group.first_rank + static_cast<std::uint32_t>(place);
-      c.calls = static_cast<std::uint32_t>(group.calls.size());
-      c.words = static_cast<std::uint32_t>(group_words[g]);
-      c.done = next;
-      if (c.calls > 0) c.state = static_cast<std::uint8_t>(TileState::bubble);
-      next += group_words[g] * kWindow * 2;
-    }
-  }
+  build_cores();
   queue.attach(EventClass::delivery, *this);
   queue.attach(EventClass::compute, *this);
   memory.set_client(*this);
+}
+
+void Sequencer::build_cores() {
+  const auto words_of = [this](const std::vector<Call>& calls) {
+    std::size_t longest = 0;
+    for (const Call& c : calls) {
+      longest = std::max(longest, program_.segments[c.segment].code.size());
+    }
+    return static_cast<std::uint32_t>((longest + 63) / 64);
+  };
+  constexpr std::size_t kBitSets = 2 * kWindow;
+  struct Plan {
+    const TileGroup* group;
+    std::uint32_t words, background_words;
+  };
+  std::vector<Plan> plans;
+  std::size_t words = 0, beside = 0;
+  for (const TileGroup& g : program_.groups) {
+    plans.push_back({&g, words_of(g.calls), words_of(g.background)});
+    words += (plans.back().words + plans.back().background_words) * kBitSets * g.tiles.size();
+    if (!g.background.empty()) beside += g.tiles.size();
+  }
+  done_bits_.resize(words);
+  background_.reserve(beside);
+  std::uint64_t* next = done_bits_.data();
+  const auto build = [&next](Core& c, const TileGroup& group, std::size_t place,
+                             const std::vector<Call>& calls, std::uint32_t own_words) {
+    c.group = &group;
+    c.rank = group.first_rank + static_cast<std::uint32_t>(place);
+    c.calls = static_cast<std::uint32_t>(calls.size());
+    c.words = own_words;
+    c.done = next;
+    next += own_words * kBitSets;
+  };
+  for (const auto& [group, own_words, background_words] : plans) {
+    for (std::size_t place = 0; place < group->tiles.size(); ++place) {
+      Core& c = cores_[index(group->tiles[place])];
+      build(c, *group, place, group->calls, own_words);
+      if (!group->background.empty()) {
+        c.beside = static_cast<std::uint32_t>(background_.size());
+        background_.emplace_back();
+        build(background_.back(), *group, place, group->background, background_words);
+        background_.back().background = true;
+      }
+      if (c.calls > 0 || c.beside != kNil) c.state = static_cast<std::uint8_t>(TileState::bubble);
+    }
+  }
 }
 
 void Sequencer::check(const MachineConfig& machine) const {
@@ -125,34 +148,39 @@ void Sequencer::check(const MachineConfig& machine) const {
         }
       }
     }
-    for (const Call& call : g.calls) {
-      if (call.segment >= program_.segments.size()) {
-        throw InputError(g.name + ": a call names a segment that does not exist");
+    for (const auto* calls : g.call_lists()) {
+      for (const Call& call : *calls) {
+        if (call.segment >= program_.segments.size()) {
+          throw InputError(g.name + ": a call names a segment that does not exist");
+        }
       }
     }
   }
   std::vector<std::uint8_t> seen(program_.segments.size(), 0);
+  const auto check_segment = [&](const TileGroup& g, const Call& call) {
+    if (seen[call.segment] != 0) return;
+    seen[call.segment] = 1;
+    const Segment& s = program_.segments[call.segment];
+    std::size_t streamed = 0;
+    for (const auto& stream : s.streams) streamed += stream.size();
+    if (streamed != s.code.size()) {
+      throw InputError("segment " + s.name + ": the program is not sealed");
+    }
+    if (s.code.size() >= kIndexMask - 16) throw InputError("segment " + s.name + " is too long");
+    for (const Instruction& i : s.code) {
+      const bool dram = i.op == Opcode::load || i.op == Opcode::store ||
+                        (i.op == Opcode::allocate && i.space == Space::dram);
+      if (!dram || i.share.total == 0) continue;
+      for (const TileId t : g.tiles) {
+        if (memory_.reachable(index(t))) continue;
+        throw InputError(name_tile(index(t)) + " of " + g.name + " uses DRAM (" + name_place(s, i) +
+                         "), but the machine has none for it");
+      }
+    }
+  };
   for (const TileGroup& g : program_.groups) {
-    for (const Call& call : g.calls) {
-      if (seen[call.segment]++ != 0) continue;
-      seen[call.segment] = 1;
-      const Segment& s = program_.segments[call.segment];
-      std::size_t streamed = 0;
-      for (const auto& stream : s.streams) streamed += stream.size();
-      if (streamed != s.code.size()) {
-        throw InputError("segment " + s.name + ": the program is not sealed");
-      }
-      if (s.code.size() >= kIndexMask - 16) throw InputError("segment " + s.name + " is too long");
-      for (const Instruction& i : s.code) {
-        const bool dram = i.op == Opcode::load || i.op == Opcode::store ||
-                          (i.op == Opcode::allocate && i.space == Space::dram);
-        if (!dram || i.share.total == 0) continue;
-        for (const TileId t : g.tiles) {
-          if (memory_.reachable(index(t))) continue;
-          throw InputError(name_tile(index(t)) + " of " + g.name + " uses DRAM (" +
-                           name_place(s, i) + "), but the machine has none for it");
-        }
-      }
+    for (const auto* calls : g.call_lists()) {
+      for (const Call& call : *calls) check_segment(g, call);
     }
   }
 }
@@ -177,19 +205,22 @@ void Sequencer::allocate_resident() {
 
 tlm::tlm_sync_enum Sequencer::CallInput::nb_transport_fw(CallRequest& request, CallPhase&,
                                                          sc_core::sc_time&) {
-  sequencer->accept(request.tile, request.call);
+  sequencer->accept(request);
   return tlm::TLM_ACCEPTED;
 }
 
-void Sequencer::accept(std::uint32_t tile, std::uint32_t call) {
-  Core& c = cores_[tile];
+void Sequencer::accept(const CallRequest& request) {
+  const auto [tile, call, background] = request;
+  Core& tile_core = cores_[tile];
+  if (background && tile_core.beside == kNil) throw InternalError("the tile has no background");
+  Core& c = background ? background_[tile_core.beside] : tile_core;
   if (c.injected - c.oldest >= kWindow || call != c.injected) {
     throw InternalError("a call was injected out of turn");
   }
   const Picoseconds now = queue_.now();
-  settle(now, tile, c);
+  settle(now, tile, tile_core);
   const std::uint32_t slot = call % kWindow;
-  const Segment& segment = program_.segments[c.group->calls[call].segment];
+  const Segment& segment = program_.segments[(*c.group->call_lists()[background])[call].segment];
   c.window[slot] = &segment;
   c.remaining[slot] = static_cast<std::uint32_t>(segment.code.size());
   std::fill_n(c.done + slot * c.words, c.words, 0);
@@ -200,7 +231,7 @@ void Sequencer::accept(std::uint32_t tile, std::uint32_t call) {
     if (c.blocked[e] == kNoCall) c.ready |= static_cast<std::uint8_t>(1u << e);
   }
   run(now, tile, c);
-  judge(c);
+  judge(tile_core);
 }
 
 void Sequencer::handle(Picoseconds now, EventClass type, std::uint32_t tile, const Event* events,
@@ -236,33 +267,46 @@ bool Sequencer::deliver(std::uint32_t tile, Core& c, Packet& p) {
     return true;
   }
   p.arrived = true;
+  arrive(queue_.now(), tile, p.cause);
   const std::uint16_t channel = p.channel;  // the packet is gone once received
-  const bool awaited = c.blocked[kRecv] == kMessage && c.channel == p.channel;
-  if (!announced_[p.channel]) {
+  Core* receiver = &c;
+  const auto waits = [&] {
+    return receiver->blocked[kRecv] == kMessage && receiver->channel == channel;
+  };
+  bool awaited = waits();
+  if (!awaited && c.beside != kNil) {
+    receiver = &background_[c.beside];
+    awaited = waits();
+  }
+  if (!announced_[channel]) {
     if (awaited) {
       incoming_ = &p;  // the mailbox is empty
     } else {
-      append(mailbox(tile, p.channel), p);
+      append(mailbox(tile, channel), p);
     }
   }
   if (!awaited) return true;
-  const std::uint32_t matrix = c.blocked[0], vector = c.blocked[1];
-  c.ready |= bit(Engine::net_recv);
-  run(queue_.now(), tile, c);
+  Core& r = *receiver;
+  const std::uint32_t matrix = r.blocked[0], vector = r.blocked[1];
+  r.ready |= bit(Engine::net_recv);
+  run(queue_.now(), tile, r);
+  if (r.background && (c.busy != 0 || c.oldest < c.injected)) return true;
   // Often what the engines wait for in the end is still to come: a transfer, or a later message of
   // the same collective.
-  return c.blocked[0] == matrix && c.blocked[1] == vector &&
-         !is_done(c, c.awaited >> kSlotShift, c.awaited & kIndexMask) &&
-         (!c.awaits_message ||
-          (c.blocked[kRecv] == kMessage && c.channel == channel && c.state < kTileStates));
+  return r.blocked[0] == matrix && r.blocked[1] == vector &&
+         !is_done(r, r.awaited >> kSlotShift, r.awaited & kIndexMask) &&
+         (!r.awaits_message || (waits() && c.state < kTileStates));
 }
 
 void Sequencer::memory_done(Picoseconds now, std::uint32_t tile, std::uint32_t token) {
-  Core& c = cores_[tile];
-  settle(now, tile, c);
-  finish(now, tile, c, token >> kSlotShift, token & kIndexMask);
+  Core &tile_core = cores_[tile], &c = core_of(tile, token);
+  settle(now, tile, tile_core);
+  const std::uint32_t slot = token >> kSlotShift, index = token & kIndexMask;
+  const Cause cause = c.window[slot]->code[index].cause;
+  if (cause == Cause::offload) arrive(now, tile, cause);
+  finish(now, tile, c, slot, index);
   run(now, tile, c);
-  judge(c);
+  judge(tile_core);
 }
 
 /// Completes an instruction, or notes that it only waits for the one it streams beside.
@@ -277,13 +321,13 @@ void Sequencer::finish(Picoseconds now, std::uint32_t tile, Core& c, std::uint32
 }
 
 void Sequencer::memory_head(Picoseconds now, std::uint32_t tile, std::uint32_t token) {
-  Core& c = cores_[tile];
-  settle(now, tile, c);
+  Core &tile_core = cores_[tile], &c = core_of(tile, token);
+  settle(now, tile, tile_core);
   const std::uint32_t slot = token >> kSlotShift, index = token & kIndexMask;
   half_done(c, slot)[index / 64] |= std::uint64_t{1} << (index % 64);
-  wake(c, token | kHeadBit);
+  wake(c, (token & ~kBackgroundBit) | kHeadBit);
   run(now, tile, c);
-  judge(c);
+  judge(tile_core);
 }
 
 tlm::tlm_sync_enum Sequencer::ComputeReturn::nb_transport_bw(ComputeRequest& request, ComputePhase&,
@@ -364,7 +408,6 @@ void Sequencer::advance(Picoseconds now, std::uint32_t tile, Core& c, unsigned e
         continue;
       }
       c.blocked[engine] = (slot << kSlotShift) | on;
-      c.waiting |= static_cast<std::uint8_t>(1u << engine);
       return;
     }
     if (!c.started) {
@@ -380,8 +423,15 @@ void Sequencer::advance(Picoseconds now, std::uint32_t tile, Core& c, unsigned e
       case Opcode::store: {
         const std::uint64_t bytes = share_bytes(ins.share, c.rank);
         if (bytes == 0) break;
-        memory_.start(now, tile, ins.op == Opcode::store, bytes, key,
-                      ins.head < bytes ? ins.head : 0);
+        MemoryRequest request;
+        request.tile = tile;
+        request.token = c.background ? key | kBackgroundBit : key;
+        request.bytes = bytes;
+        request.head = ins.head < bytes ? ins.head : 0;
+        request.write = ins.op == Opcode::store;
+        request.background = c.background;
+        if (ins.cause == Cause::offload) depart(now, tile, ins.cause);
+        memory_.start(now, request);
         bytes_by_cause_[static_cast<std::size_t>(ins.cause)] += bytes;
         complete_now = false;
         break;
@@ -427,17 +477,14 @@ void Sequencer::complete(Picoseconds now, std::uint32_t tile, Core& c, std::uint
 
 /// Readies the engines that wait for an instruction, or for the head of a load.
 void Sequencer::wake(Core& c, std::uint32_t key) {
-  for (unsigned waiting = c.waiting; waiting != 0; waiting &= waiting - 1) {
-    const auto e = static_cast<unsigned>(__builtin_ctz(waiting));
-    if (c.blocked[e] != key) continue;
-    c.ready |= static_cast<std::uint8_t>(1u << e);
-    c.waiting &= static_cast<std::uint8_t>(~(1u << e));
+  for (unsigned e = 0; e < kEngines; ++e) {
+    if (c.blocked[e] == key) c.ready |= static_cast<std::uint8_t>(1u << e);
   }
 }
 
 void Sequencer::retire(std::uint32_t tile, Core& c) {
   while (c.oldest < c.injected && c.remaining[c.oldest % kWindow] == 0) {
-    CallRequest request{tile, c.oldest};
+    CallRequest request{tile, c.oldest, c.background};
     ++c.oldest;
     CallPhase phase = CallPhase::end;
     sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
@@ -499,6 +546,7 @@ void Sequencer::send(Picoseconds now, std::uint32_t tile, Core& c, const Instruc
   ++messages_;
   bytes_by_cause_[static_cast<std::size_t>(ins.cause)] += bytes;
   network_.inject(p, now);
+  depart(now, p.destination, ins.cause);
   if (!announced_[ins.channel]) return;
   Probe* probe = cores_[p.destination].probe;
   if (probe != nullptr) probe->tile_changes(now, p.destination);

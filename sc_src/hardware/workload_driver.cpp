@@ -22,12 +22,18 @@ WorkloadDriver::WorkloadDriver(const sc_core::sc_module_name& name,
   }
   for (const TileGroup& g : config_.program.groups) {
     for (const TileId t : g.tiles) {
-      clients_[index(t)].calls = static_cast<std::uint32_t>(g.calls.size());
-      total_ += g.calls.size();
+      Client& client = clients_[index(t)];
+      for (std::size_t l = 0; l < client.lists.size(); ++l) {
+        const std::vector<Call>& calls = *g.call_lists()[l];
+        client.lists[l].calls = calls.data();
+        client.lists[l].size = static_cast<std::uint32_t>(calls.size());
+        total_ += calls.size();
+      }
     }
   }
   for (std::uint32_t t = 0; t < clients_.size(); ++t) {
-    if (clients_[t].calls == 0 || config_.delay.count(static_cast<TileId>(t)) > 0) continue;
+    if (clients_[t].lists[0].size + clients_[t].lists[1].size == 0) continue;
+    if (config_.delay.count(static_cast<TileId>(t)) > 0) continue;
     clients_[t].pending = true;
     pending_.push_back(t);
   }
@@ -49,7 +55,8 @@ void WorkloadDriver::end_of_elaboration() {
     clients_[t].tile = (*rows_[t / config_.width])[clients_[t].position];
   }
   for (const auto& [tile, delay] : config_.delay) {
-    if (clients_[index(tile)].calls == 0) continue;
+    const auto& lists = clients_[index(tile)].lists;
+    if (lists[0].size + lists[1].size == 0) continue;
     config_.queue.push(to_picoseconds(delay), EventClass::agent, index(tile), 0, config_.agent);
   }
 }
@@ -74,12 +81,13 @@ void WorkloadDriver::inject() {
     for (const std::uint32_t t : injecting_) {
       Client& client = clients_[t];
       client.pending = false;
-      while (client.injected < client.calls &&
-             client.injected - client.retired < Sequencer::kWindow) {
-        CallRequest request{t, client.injected++};
-        CallPhase phase = CallPhase::begin;
-        sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
-        client.tile->nb_transport_fw(request, phase, delay);
+      for (const bool background : {false, true}) {
+        while (may_inject(client, background)) {
+          CallRequest request{t, client.lists[background].injected++, background};
+          CallPhase phase = CallPhase::begin;
+          sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+          client.tile->nb_transport_fw(request, phase, delay);
+        }
       }
     }
     injecting_.clear();
@@ -90,15 +98,23 @@ void WorkloadDriver::inject() {
 
 tlm::tlm_sync_enum WorkloadDriver::Return::nb_transport_bw(CallRequest& request, CallPhase&,
                                                            sc_core::sc_time&) {
-  driver->retired(request.tile);
+  driver->retired(request);
   return tlm::TLM_COMPLETED;
 }
 
-void WorkloadDriver::retired(std::uint32_t tile) {
-  Client& client = clients_[tile];
-  ++client.retired;
+bool WorkloadDriver::may_inject(const Client& client, bool background) {
+  const List &list = client.lists[background], &other = client.lists[!background];
+  return list.injected < list.size && list.injected - list.retired < Sequencer::kWindow &&
+         list.calls[list.injected].after <= other.retired;
+}
+
+void WorkloadDriver::retired(const CallRequest& request) {
+  Client& client = clients_[request.tile];
+  ++client.lists[request.background].retired;
   ++retired_;
-  if (client.injected < client.calls && !client.pending) ready(tile);
+  if (!client.pending && (may_inject(client, false) || may_inject(client, true))) {
+    ready(request.tile);
+  }
   if (config_.progress && retired_ >= report_at_) {
     config_.progress(static_cast<double>(retired_) / static_cast<double>(total_));
     report_at_ = retired_ + std::max<std::uint64_t>(1, total_ / 200);

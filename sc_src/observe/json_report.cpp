@@ -91,6 +91,14 @@ std::string json_report(const Result& r) {
                     {"convention", r.flops_convention}};
   j["bubble_fraction"] = r.bubble_fraction;
   j["breakdown_s"] = states(r.breakdown);
+  j["communication_s"] = Json::object();
+  for (std::size_t i = 0; i < kCauses; ++i) {
+    const auto cause = static_cast<Cause>(i);
+    if (cause == Cause::memory) continue;
+    const Communication& c = r.communication[i];
+    j["communication_s"][to_string(cause)] = Json{
+        {"active", c.active.value()}, {"exposed", c.exposed.value()}, {"hidden", c.hidden.value()}};
+  }
   j["bounds_s"] = Json{{"compute", r.bounds.compute.value()},
                        {"dram", r.bounds.dram.value()},
                        {"bisection", r.bounds.bisection.value()},

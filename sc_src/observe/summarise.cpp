@@ -35,14 +35,34 @@ Picoseconds state(const TileStatistics& t, TileState s) {
   return t.time[static_cast<std::size_t>(s)];
 }
 
+/// Mean over `tiles` of what a figure of one tile is.
+template <class Figure>
+Seconds mean_time(const std::vector<const TileStatistics*>& tiles, Figure figure) {
+  if (tiles.empty()) return Seconds(0);
+  MeanTime mean(tiles.size());
+  for (const TileStatistics* t : tiles) mean.add(figure(*t));
+  return mean.mean();
+}
+
 /// Mean over `tiles` of the time in each state.
 std::array<Seconds, kTileStates> mean_states(const std::vector<const TileStatistics*>& tiles) {
   std::array<Seconds, kTileStates> result{};
-  if (tiles.empty()) return result;
-  for (int s = 0; s < kTileStates; ++s) {
-    MeanTime mean(tiles.size());
-    for (const TileStatistics* t : tiles) mean.add(t->time[static_cast<std::size_t>(s)]);
-    result[static_cast<std::size_t>(s)] = mean.mean();
+  for (std::size_t s = 0; s < kTileStates; ++s) {
+    result[s] = mean_time(tiles, [s](const TileStatistics& t) { return t.time[s]; });
+  }
+  return result;
+}
+
+std::array<Communication, kCauses> communication(const std::vector<const TileStatistics*>& tiles) {
+  std::array<Communication, kCauses> result{};
+  for (std::size_t i = 0; i < kCauses; ++i) {
+    const auto cause = static_cast<Cause>(i);
+    if (cause == Cause::memory) continue;
+    const TileState wait = wait_for(cause);
+    result[i].active = mean_time(tiles, [&](const TileStatistics& t) { return t.active[i]; });
+    result[i].exposed = mean_time(tiles, [&](const TileStatistics& t) { return state(t, wait); });
+    result[i].hidden =
+        mean_time(tiles, [&](const TileStatistics& t) { return t.active[i] - state(t, wait); });
   }
   return result;
 }
@@ -169,6 +189,7 @@ void summarise(const MachineConfig& machine, const RunStatistics& run, Result& r
   result.machine = machine.name;
   result.iteration_time = to_seconds(run.end);
   result.breakdown = mean_states(used);
+  result.communication = communication(used);
   const Seconds bubble = result.breakdown[static_cast<std::size_t>(TileState::bubble)];
   result.bubble_fraction = result.iteration_time > Seconds(0) ? bubble / result.iteration_time : 0;
   result.links = link_utilisation(machine, run);

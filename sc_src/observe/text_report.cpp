@@ -173,6 +173,20 @@ void breakdown(Out out, const Result& r) {
   fmt::format_to(out, "{}\n", wrapped(beyond_compute(r), 2, 2));
 }
 
+void communication(Out out, const Result& r) {
+  std::string rows;
+  for (std::size_t i = 0; i < kCauses; ++i) {
+    const Communication& c = r.communication[i];
+    if (!(c.active > Seconds(0))) continue;
+    rows += fmt::format("  {:<12}{:>14}{:>14}{:>14}{:>9}\n", to_string(static_cast<Cause>(i)),
+                        to_string(c.active), to_string(c.exposed), to_string(c.hidden),
+                        percent(ratio(c.hidden, c.active)));
+  }
+  if (rows.empty()) return;
+  fmt::format_to(out, "Communication (mean over the tiles used)\n  {:<12}{:>14}{:>14}{:>14}\n{}\n",
+                 "", "under way", "waited for", "hidden", rows);
+}
+
 void bounds(Out out, const Result& r) {
   struct Row {
     const char* name;
@@ -377,6 +391,7 @@ std::string text_report(const Result& r) {
   title(out, r);
   headline(out, r);
   breakdown(out, r);
+  communication(out, r);
   bounds(out, r);
   stages(out, r);
   stragglers(out, r);

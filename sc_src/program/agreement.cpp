@@ -144,8 +144,10 @@ std::vector<Record> account(const Program& program) {
   std::vector<std::uint32_t> called;
   for (const TileGroup& group : program.groups) {
     called.clear();
-    for (const Call& call : group.calls) {
-      if (calls[call.segment]++ == 0) called.push_back(call.segment);
+    for (const auto* list : group.call_lists()) {
+      for (const Call& call : *list) {
+        if (calls[call.segment]++ == 0) called.push_back(call.segment);
+      }
     }
     std::map<UseKey, Totals> totals;
     for (const std::uint32_t s : called) {

@@ -17,10 +17,12 @@ std::string place(const Program& program, std::size_t segment, std::size_t instr
   const Segment& s = program.segments[segment];
   std::string group;
   for (const TileGroup& g : program.groups) {
-    for (const Call& call : g.calls) {
-      if (call.segment != segment) continue;
-      group = fmt::format("group '{}', ", g.name);
-      break;
+    for (const auto* calls : g.call_lists()) {
+      for (const Call& call : *calls) {
+        if (call.segment != segment) continue;
+        group = fmt::format("group '{}', ", g.name);
+        break;
+      }
     }
     if (!group.empty()) break;
   }
@@ -140,6 +142,27 @@ void check_instruction(const Program& program, std::size_t segment, std::size_t 
 
 using TileOwners = std::unordered_map<std::uint32_t, const TileGroup*>;
 
+void check_calls(const Program& program, const TileGroup& group) {
+  for (const bool background : {false, true}) {
+    const std::vector<Call>& calls = background ? group.background : group.calls;
+    const std::vector<Call>& others = background ? group.calls : group.background;
+    for (std::size_t c = 0; c < calls.size(); ++c) {
+      const auto refuse = [&](const std::string& message) {
+        throw InputError(fmt::format("program: group '{}', {} {}: {}", group.name,
+                                     background ? "background call" : "call", c, message));
+      };
+      if (calls[c].segment >= program.segments.size()) {
+        refuse(fmt::format("segment {} does not exist; there are {}", calls[c].segment,
+                           program.segments.size()));
+      }
+      if (calls[c].after > others.size()) {
+        refuse(fmt::format("waits for {} {}; the group has {}", calls[c].after,
+                           background ? "calls" : "background calls", others.size()));
+      }
+    }
+  }
+}
+
 TileOwners check_tiles(const Program& program) {
   TileOwners owners;
   for (const TileGroup& group : program.groups) {
@@ -162,33 +185,67 @@ TileOwners check_tiles(const Program& program) {
                         index(tile), owner->second->name, group.name));
       }
     }
-    for (std::size_t c = 0; c < group.calls.size(); ++c) {
-      if (group.calls[c].segment >= program.segments.size()) {
-        throw InputError(
-            fmt::format("program: group '{}', call {}: segment {} does not exist; there "
-                        "are {}",
-                        group.name, c, group.calls[c].segment, program.segments.size()));
-      }
-    }
+    check_calls(program, group);
   }
   return owners;
 }
 
-/// The peer tables that the segments called by `group` use.
+/// The segments that a list of calls runs, each once.
+std::vector<std::uint32_t> segments_of(const Program& program, const std::vector<Call>& calls) {
+  std::vector<bool> seen(program.segments.size());
+  std::vector<std::uint32_t> segments;
+  for (const Call& call : calls) {
+    if (!seen[call.segment]) segments.push_back(call.segment);
+    seen[call.segment] = true;
+  }
+  return segments;
+}
+
+[[noreturn]] void fail_in(const Program& program, const TileGroup& group, std::uint32_t segment,
+                          std::uint32_t instruction, const std::string& message) {
+  const Segment& s = program.segments[segment];
+  throw InputError(fmt::format("program: group '{}', segment '{}', instruction {} ({}): {}",
+                               group.name, s.name, instruction,
+                               program_detail::describe(program, s.code[instruction]), message));
+}
+
+/// Where instructions send and receive, by segment.
+using Messages = std::vector<std::vector<std::uint32_t>>;
+
+/// What only the other calls of a group may do.
+void check_background(const Program& program, const TileGroup& group, const Messages& messages) {
+  if (group.background.empty()) return;
+  std::vector<std::uint8_t> foreground(program.channels.size());
+  for (const std::uint32_t s : segments_of(program, group.calls)) {
+    for (const std::uint32_t i : messages[s]) foreground[program.segments[s].code[i].channel] = 1;
+  }
+  for (const std::uint32_t s : segments_of(program, group.background)) {
+    const Segment& segment = program.segments[s];
+    for (std::uint32_t i = 0; i < segment.code.size(); ++i) {
+      if (segment.code[i].op != Opcode::compute) continue;
+      fail_in(program, group, s, i,
+              "a background call does not compute; its segments move data only");
+    }
+    for (const std::uint32_t i : messages[s]) {
+      const std::uint16_t channel = segment.code[i].channel;
+      if (!foreground[channel]) continue;
+      fail_in(program, group, s, i,
+              fmt::format("a background call uses channel '{}', and so does another call of the "
+                          "group; each of the two needs a channel of its own",
+                          program.channels[channel]));
+    }
+  }
+}
+
+/// The peer tables that the segments in `called` use.
 void check_peers(const Program& program, const TileGroup& group, const TileOwners& owners,
-                 const std::vector<std::vector<std::uint32_t>>& messages) {
-  std::vector<bool> seen_segment(program.segments.size());
+                 const std::vector<std::uint32_t>& called, const Messages& messages) {
   std::vector<bool> seen_table(group.peers.size());
-  for (const Call& call : group.calls) {
-    if (seen_segment[call.segment]) continue;
-    seen_segment[call.segment] = true;
-    const Segment& segment = program.segments[call.segment];
-    for (const std::uint32_t i : messages[call.segment]) {
-      const Instruction& code = segment.code[i];
+  for (const std::uint32_t s : called) {
+    for (const std::uint32_t i : messages[s]) {
+      const Instruction& code = program.segments[s].code[i];
       const auto refuse = [&](const std::string& message) {
-        throw InputError(fmt::format("program: group '{}', segment '{}', instruction {} ({}): {}",
-                                     group.name, segment.name, i,
-                                     program_detail::describe(program, code), message));
+        fail_in(program, group, s, i, message);
       };
       if (code.operand >= group.peers.size()) {
         refuse(fmt::format("peer table {} does not exist; the group has {}", code.operand,
@@ -257,7 +314,7 @@ std::uint16_t Program::intern(const std::string& name) {
 void Program::seal() {
   check_shapes(*this);
   const TileOwners owners = check_tiles(*this);
-  std::vector<std::vector<std::uint32_t>> messages(segments.size());
+  Messages messages(segments.size());
   for (std::size_t s = 0; s < segments.size(); ++s) {
     Segment& segment = segments[s];
     if (segment.code.size() >= kNone) {
@@ -282,7 +339,12 @@ void Program::seal() {
       if (code.op == Opcode::send || code.op == Opcode::recv) messages[s].push_back(i);
     }
   }
-  for (const TileGroup& group : groups) check_peers(*this, group, owners, messages);
+  for (const TileGroup& group : groups) {
+    for (const auto* calls : group.call_lists()) {
+      check_peers(*this, group, owners, segments_of(*this, *calls), messages);
+    }
+    check_background(*this, group, messages);
+  }
   program_detail::check_agreement(*this);
 }
 

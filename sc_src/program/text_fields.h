@@ -100,4 +100,15 @@ void shape_fields(Archive& a, S& s) {
   a.real("sram_bytes", Use::shown, s.sram_bytes, 0);
 }
 
+/// A field of a call that may run over several values in one line.
+struct CallField {
+  const char* key;
+  std::uint32_t Call::*field;
+  bool none_allowed;  ///< kNoMicroBatch, written "none"
+  bool always_written;
+};
+constexpr CallField kCallFields[] = {{"micro_batch", &Call::micro_batch, true, true},
+                                     {"layer", &Call::layer, false, true},
+                                     {"after", &Call::after, false, false}};
+
 }  // namespace tilewright::program_detail

@@ -74,10 +74,11 @@ class TextReader {
     }
     using Reader = void (TextReader::*)(const Location&, const Tokens&);
     static const std::map<std::string, Reader> statements{
-        {"names", &TextReader::read_names}, {"channel", &TextReader::read_channel},
-        {"shape", &TextReader::read_shape}, {"segment", &TextReader::read_segment},
-        {"group", &TextReader::read_group}, {"tiles", &TextReader::read_tiles},
-        {"peers", &TextReader::read_peers}, {"call", &TextReader::read_call}};
+        {"names", &TextReader::read_names},    {"channel", &TextReader::read_channel},
+        {"shape", &TextReader::read_shape},    {"segment", &TextReader::read_segment},
+        {"group", &TextReader::read_group},    {"tiles", &TextReader::read_tiles},
+        {"peers", &TextReader::read_peers},    {"call", &TextReader::read_call},
+        {"background", &TextReader::read_call}};
     if (word.key.empty() && !word.quoted) {
       const auto statement = statements.find(word.value);
       if (statement != statements.end()) {
@@ -212,33 +213,40 @@ class TextReader {
     group.peers.push_back(tile_list(at, tokens, first));
   }
 
+  /// `call` or `background`.
   void read_call(const Location& at, const Tokens& tokens) {
     TileGroup& group = current_group(at, tokens[0]);
+    std::vector<Call>& calls = tokens[0].value == "call" ? group.calls : group.background;
     const Token& segment = word(at, tokens, 1, "a segment");
     Call first, last;
     first.segment = tables_.segments.find(at, segment, segment.value, segment.quoted);
     std::uint64_t times = 1;
     FieldReader fields(at, tokens[0], tokens, 2, program_, tables_);
-    fields.range("micro_batch", first.micro_batch, last.micro_batch, true);
-    fields.range("layer", first.layer, last.layer, false);
+    std::uint64_t run = 1;
+    const char* runs = nullptr;  // the key of the first run of the line
+    for (const CallField& f : kCallFields) {
+      fields.range(f.key, first.*f.field, last.*f.field, f.none_allowed);
+      const std::uint64_t own = length(first.*f.field, last.*f.field);
+      if (own == 1) continue;
+      if (runs != nullptr && own != run) {
+        at.fail(tokens[0].raw, fmt::format("{} runs over {} values and {} over {}; the runs of one "
+                                           "call must be equally long",
+                                           runs, run, f.key, own));
+      }
+      run = own;
+      runs = f.key;
+    }
     fields.count("times", Use::shown, times, 1, 1, kMaxCalls);
     fields.finish();
-    const std::uint64_t micro = length(first.micro_batch, last.micro_batch);
-    const std::uint64_t layer = length(first.layer, last.layer);
-    if (micro > 1 && layer > 1 && micro != layer) {
-      at.fail(tokens[0].raw,
-              fmt::format("micro_batch runs over {} values and layer over {}; two runs "
-                          "of one call must be equally long",
-                          micro, layer));
-    }
-    const std::uint64_t run = std::max(micro, layer);
-    if (run > kMaxCalls || group.calls.size() + run * times > kMaxCalls) {
+    if (run > kMaxCalls || calls.size() + run * times > kMaxCalls) {
       at.fail(tokens[0].raw, fmt::format("the group has more than {} calls", kMaxCalls));
     }
     for (std::uint64_t t = 0; t < times; ++t) {
       for (std::uint64_t i = 0; i < run; ++i) {
-        group.calls.push_back({first.segment, nth(first.micro_batch, last.micro_batch, i),
-                               nth(first.layer, last.layer, i)});
+        calls.push_back(first);
+        for (const CallField& f : kCallFields) {
+          calls.back().*f.field = nth(first.*f.field, last.*f.field, i);
+        }
       }
     }
   }

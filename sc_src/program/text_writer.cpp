@@ -146,52 +146,61 @@ std::string tiles_text(const std::vector<TileId>& tiles) {
   return text;
 }
 
-std::string micro_batch_text(std::uint32_t m) {
-  return m == kNoMicroBatch ? "none" : fmt::to_string(m);
-}
-
-/// The calls of a group; runs of the same segment with equal, rising or falling micro-batch and
-/// layer are one line.
+/// The calls of a group; runs of the same segment whose fields stand still, rise or fall are one
+/// line.
 class CallWriter {
  public:
   CallWriter(const Program& program, const References& segments, std::string& out)
       : program_(program), segments_(segments), out_(out) {}
 
-  void write(const std::vector<Call>& calls) {
+  void write(const char* statement, const std::vector<Call>& calls) {
     for (std::size_t i = 0; i < calls.size();) {
       const std::size_t end = run_end(calls, i);
-      line(calls[i], calls[end - 1], end - i);
+      line(statement, calls[i], calls[end - 1], end - i);
       i = end;
     }
   }
 
  private:
+  static std::int64_t step(const Call& from, const Call& to, const CallField& f) {
+    return std::int64_t{to.*f.field} - std::int64_t{from.*f.field};
+  }
+
   /// The first call behind the run that begins at `begin`.
   static std::size_t run_end(const std::vector<Call>& calls, std::size_t begin) {
-    const auto step = [&](std::size_t i, std::uint32_t Call::*field) {
-      return std::int64_t{calls[i].*field} - std::int64_t{calls[i - 1].*field};
-    };
     std::size_t end = begin + 1;
     if (end == calls.size()) return end;
-    const std::int64_t micro = step(end, &Call::micro_batch), layer = step(end, &Call::layer);
-    if (micro < -1 || micro > 1 || layer < -1 || layer > 1) return end;
-    if (micro != 0 && calls[begin].micro_batch == kNoMicroBatch) return end;
-    // "No micro-batch" is no number that a run could reach.
-    while (end < calls.size() && calls[end].segment == calls[begin].segment &&
-           step(end, &Call::micro_batch) == micro && step(end, &Call::layer) == layer &&
-           (micro == 0 || calls[end].micro_batch != kNoMicroBatch)) {
-      ++end;
+    const Call &first = calls[begin], &second = calls[end];
+    for (const CallField& f : kCallFields) {
+      const std::int64_t by = step(first, second, f);
+      if (by < -1 || by > 1) return end;
+      // "None" is no number that a run could begin with or reach.
+      if (by != 0 && f.none_allowed && first.*f.field == kNoMicroBatch) return end;
     }
+    const auto continues = [&](std::size_t i) {
+      if (calls[i].segment != first.segment) return false;
+      for (const CallField& f : kCallFields) {
+        const std::int64_t by = step(first, second, f);
+        if (step(calls[i - 1], calls[i], f) != by) return false;
+        if (by != 0 && f.none_allowed && calls[i].*f.field == kNoMicroBatch) return false;
+      }
+      return true;
+    };
+    while (end < calls.size() && continues(end)) ++end;
     return end;
   }
 
-  void line(const Call& first, const Call& last, std::size_t count) {
-    out_ += "  call " + segments_(first.segment) +
-            " micro_batch=" + micro_batch_text(first.micro_batch);
-    if (last.micro_batch != first.micro_batch) out_ += fmt::format("..{}", last.micro_batch);
-    out_ += fmt::format(" layer={}", first.layer);
-    if (last.layer != first.layer) out_ += fmt::format("..{}", last.layer);
-    const bool same = last.micro_batch == first.micro_batch && last.layer == first.layer;
+  void line(const char* statement, const Call& first, const Call& last, std::size_t count) {
+    out_ += fmt::format("  {} {}", statement, segments_(first.segment));
+    bool same = true;
+    for (const CallField& f : kCallFields) {
+      const std::uint32_t from = first.*f.field, to = last.*f.field;
+      same = same && from == to;
+      if (!f.always_written && from == 0 && to == 0) continue;
+      const bool none = f.none_allowed && from == kNoMicroBatch;
+      out_ += fmt::format(" {}={}", f.key, none ? "none" : fmt::to_string(from));
+      if (to != from) out_ += fmt::format("..{}", to);
+    }
     if (same && count > 1) out_ += fmt::format(" times={}", count);
     if (!segments_.named(first.segment) && first.segment < program_.segments.size()) {
       out_ += "  # " + quote(program_.segments[first.segment].name);
@@ -270,7 +279,9 @@ class TextWriter {
     for (std::size_t p = 0; p < g.peers.size(); ++p) {
       out_ += fmt::format("  peers {}:{}\n", p, tiles_text(g.peers[p]));
     }
-    CallWriter(program_, segments_, out_).write(g.calls);
+    CallWriter calls(program_, segments_, out_);
+    calls.write("call", g.calls);
+    calls.write("background", g.background);
   }
 
   const Program& program_;

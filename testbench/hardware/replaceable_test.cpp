@@ -159,7 +159,7 @@ TEST(Replaceable, Memory) {
   DramPort port("port", {memory, 0, 0});
   SlowMemory foreign("foreign");
   port.out.bind(foreign.in);
-  for (std::uint32_t i = 0; i < 3; ++i) memory.start(0, 0, i == 1, 1000, i);
+  for (std::uint32_t i = 0; i < 3; ++i) memory.start(0, {0, i, 1000, 0, i == 1});
   sc_core::sc_start();
   queue.rethrow();
   EXPECT_EQ(foreign.requests, 3u);

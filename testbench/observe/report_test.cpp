@@ -88,6 +88,13 @@ TEST(JsonReport, HoldsEveryDocumentedKey) {
                            "/breakdown_s/expert_wait",
                            "/breakdown_s/resharding_wait",
                            "/breakdown_s/offload_wait",
+                           "/communication_s/tensor/active",
+                           "/communication_s/data/exposed",
+                           "/communication_s/pipeline/hidden",
+                           "/communication_s/context/hidden",
+                           "/communication_s/expert/hidden",
+                           "/communication_s/resharding/hidden",
+                           "/communication_s/offload/hidden",
                            "/bounds_s/compute",
                            "/bounds_s/dram",
                            "/bounds_s/bisection",
@@ -171,6 +178,20 @@ TEST(TextReport, SaysWhatAReaderLooksFor) {
   EXPECT_THAT(text, HasSubstr("4-7 H"));
   EXPECT_THAT(text, HasSubstr("(75.0 %): tile (0,0)"));
   EXPECT_THAT(text, HasSubstr("vocabulary padded"));
+}
+
+TEST(TextReport, SaysHowMuchOfTheCommunicationIsHidden) {
+  Result r = example();
+  EXPECT_THAT(text_report(r), Not(HasSubstr("Communication")));  // there is none
+  r.communication[static_cast<std::size_t>(Cause::tensor)] = {Seconds(0.3), Seconds(0.3),
+                                                              Seconds(0)};
+  r.communication[static_cast<std::size_t>(Cause::data)] = {Seconds(0.8), Seconds(0.2),
+                                                            Seconds(0.6)};
+  EXPECT_THAT(text_report(r),
+              HasSubstr("\nCommunication (mean over the tiles used)\n"
+                        "                   under way    waited for        hidden\n"
+                        "  tensor          300.0 ms      300.0 ms           0 s    0.0 %\n"
+                        "  data            800.0 ms      200.0 ms      600.0 ms   75.0 %\n\n"));
 }
 
 // What few plans have is shown when there is some of it; what every plan has, always.

@@ -65,6 +65,23 @@ void set(TileStatistics& t, Picoseconds matrix, Picoseconds bubble, Picoseconds 
   t.time[at(TileState::idle)] = idle;
 }
 
+TEST(Summarise, CommunicationIsExposedOrHidden) {
+  const MachineConfig m = machine();
+  RunStatistics run = idle_run(m);
+  set(run.tiles[TileId(0)], 900'000, 100'000, 0);
+  set(run.tiles[TileId(1)], 500'000, 0, 0);
+  run.tiles[TileId(1)].time[at(TileState::expert_wait)] = 500'000;
+  const auto expert = static_cast<std::size_t>(Cause::expert);
+  run.tiles[TileId(0)].active[expert] = 400'000;
+  run.tiles[TileId(1)].active[expert] = 700'000;
+  Result r;
+  summarise(m, run, r);
+  EXPECT_DOUBLE_EQ(r.communication[expert].active.value(), 0.55e-6);
+  EXPECT_DOUBLE_EQ(r.communication[expert].exposed.value(), 0.25e-6);
+  EXPECT_DOUBLE_EQ(r.communication[expert].hidden.value(), 0.3e-6);
+  EXPECT_EQ(r.communication[static_cast<std::size_t>(Cause::tensor)].active.value(), 0);
+}
+
 TEST(Summarise, MeansAreOverTheTilesUsed) {
   const MachineConfig m = machine();
   RunStatistics run = idle_run(m);

@@ -281,6 +281,65 @@ TEST(Program, AChannelHasOneSourcePerTile) {
   EXPECT_EQ(g.tiles.size(), 3u);
 }
 
+/// two_stages() whose first group sends in the background.
+Program background_stage() {
+  Program p = two_stages(100, 100);
+  std::swap(p.groups[0].calls, p.groups[0].background);
+  return p;
+}
+
+TEST(Program, BackgroundCallsAgreeWithTheirPeers) {
+  EXPECT_EQ(error_of(background_stage()), "");
+  Program fewer = background_stage();
+  fewer.groups[0].background.pop_back();
+  EXPECT_THAT(error_of(fewer), AllOf(HasSubstr("sends 3 messages"), HasSubstr("expects 4")));
+  Program wrong = background_stage();
+  wrong.groups[0].peers[0].pop_back();
+  EXPECT_THAT(error_of(wrong), HasSubstr("1 entries for the 2 ranks"));
+}
+
+TEST(Program, BackgroundCallsDoNotCompute) {
+  Program p = background_stage();
+  p.shapes.emplace_back();
+  p.segments[0].code.push_back(compute(0));
+  EXPECT_THAT(error_of(p), AllOf(HasSubstr("'stage 0'"), HasSubstr("'send.activation'"),
+                                 HasSubstr("instruction 1 (matrix compute"),
+                                 HasSubstr("a background call does not compute")));
+}
+
+// Whichever way the messages of the two lists go: the order in which they meet would be chance.
+TEST(Program, AChannelBelongsToOneListOfCalls) {
+  Program p = background_stage();
+  p.groups[0].calls.assign(2, p.groups[0].background.front());
+  p.groups[1].calls.resize(6, p.groups[1].calls.front());
+  EXPECT_THAT(error_of(p),
+              AllOf(HasSubstr("'stage 0'"), HasSubstr("'send.activation'"),
+                    HasSubstr("a background call uses channel 'pipeline forward', and so does "
+                              "another call of the group")));
+  // The other end may be of either kind.
+  Program both = background_stage();
+  std::swap(both.groups[1].calls, both.groups[1].background);
+  EXPECT_EQ(error_of(both), "");
+}
+
+TEST(Program, ACallWaitsForNoMoreCallsThanThereAre) {
+  Program p = background_stage();
+  p.groups[0].calls.assign(1, Call{1, 0, 0, 4});
+  p.segments[1].code.clear();
+  p.segments[0].code.clear();
+  p.groups[0].background[2].after = 1;
+  EXPECT_EQ(error_of(p), "");
+  p.groups[0].calls[0].after = 5;
+  EXPECT_THAT(error_of(p), HasSubstr("'stage 0', call 0: waits for 5 background calls; the group "
+                                     "has 4"));
+  p.groups[0].calls[0].after = 0;
+  p.groups[0].background[2].after = 2;
+  EXPECT_THAT(error_of(p),
+              HasSubstr("'stage 0', background call 2: waits for 2 calls; the group has 1"));
+  p.groups[0].background[2] = {7, 0, 0};
+  EXPECT_THAT(error_of(p), HasSubstr("'stage 0', background call 2: segment 7 does not exist"));
+}
+
 struct Fault {
   const char* what;
   std::function<void(Program&)> make;

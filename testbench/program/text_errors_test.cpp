@@ -39,7 +39,8 @@ INSTANTIATE_TEST_SUITE_P(
               "p.twp:1: '2': unknown version of the format; this Tilewright reads "
               "'tilewright-program 1'"},
         Fault{"channel wire", "chanel wire",
-              "p.twp:2: 'chanel': not a statement; allowed are call, channel, group, names, peers, "
+              "p.twp:2: 'chanel': not a statement; allowed are background, call, channel, group, "
+              "names, peers, "
               "segment, shape, tiles, compute, load, store, send, recv, allocate, release; did you "
               "mean 'channel'?"},
         Fault{"channel wire", "channel", "p.twp:2: 'channel': a name is missing behind it"},
@@ -137,8 +138,15 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"  peers 1\n", "  peers 1: 1\n",
               "p.twp:14: '1:': the group's next peer table is '0:'; tables come in order"},
         Fault{"call producer micro_batch=0..3 layer=2", "call producer micro_batch=0..3 layer=0..2",
-              "p.twp:15: 'call': micro_batch runs over 4 values and layer over 3; two runs of one "
+              "p.twp:15: 'call': micro_batch runs over 4 values and layer over 3; the runs of one "
               "call must be equally long"},
+        Fault{"call producer micro_batch=0..3 layer=2",
+              "call producer micro_batch=0..3 layer=2 after=0..1",
+              "p.twp:15: 'call': micro_batch runs over 4 values and after over 2; the runs of one "
+              "call must be equally long"},
+        Fault{"call producer micro_batch=0..3", "background producer micro=0..3",
+              "p.twp:15: 'micro=0..3': unknown key; 'background' takes micro_batch, layer, after, "
+              "times"},
         Fault{"call producer micro_batch=0..3", "call producers micro_batch=0..3",
               "p.twp:15: 'producers': there is no segment 'producers' before this line; known: "
               "producer, consumer, and the numbers 0 to 1; did you mean 'producer'?"},

@@ -141,6 +141,38 @@ TEST(ProgramText, SharesDependencesAndCalls) {
   expect_round_trip(p);
 }
 
+TEST(ProgramText, BackgroundCallsAndWhatTheyWaitFor) {
+  const Program p = parse_program(R"(tilewright-program 1
+channel ring
+segment layer
+  allocate x space=sram bytes=1
+segment bucket
+  send x channel=ring peers=0 bytes=9 cause=data
+  recv x channel=ring peers=0 bytes=9 cause=data
+group pair
+  tiles 0 1
+  peers 1 0
+  call layer layer=7..0 after=0
+  background bucket layer=7..1 after=2..8
+  background bucket micro_batch=none after=8 times=2
+  call layer after=9
+)");
+  const TileGroup& g = p.groups[0];
+  ASSERT_EQ(g.calls.size(), 9u);
+  ASSERT_EQ(g.background.size(), 9u);
+  EXPECT_EQ(g.calls[7].after, 0u);
+  EXPECT_EQ(g.calls[8].after, 9u);
+  EXPECT_EQ(g.background[6].layer, 1u);
+  EXPECT_EQ(g.background[6].after, 8u);
+  EXPECT_EQ(g.background[8].micro_batch, kNoMicroBatch);
+  EXPECT_THAT(program_text(p),
+              HasSubstr("  call \"layer\" micro_batch=0 layer=7..0\n"
+                        "  call \"layer\" micro_batch=0 layer=0 after=9\n"
+                        "  background \"bucket\" micro_batch=0 layer=7..1 after=2..8\n"
+                        "  background \"bucket\" micro_batch=none layer=0 after=8 times=2\n"));
+  expect_round_trip(p);
+}
+
 TEST(ProgramText, HeadsPartsAndStreamedStores) {
   const Program p = parse_program(R"(tilewright-program 1
 shape s: matrix format=fp16 parts=8 m=1 n=1 k=1
@@ -183,7 +215,7 @@ Program random_program(unsigned seed) {
   Program p;
   for (std::uint32_t i = 0; i < 1 + below(6); ++i)
     p.names.push_back("n" + std::to_string(below(5)));
-  p.channels = {"a", "b b", "a"};
+  p.channels = {"a", "b b", "a", "x", "y", "z"};
   for (std::uint32_t i = 0; i < 2 + below(4); ++i) {
     ComputeShape s;
     s.engine = below(2) == 0 ? Engine::matrix : Engine::vector;
@@ -273,11 +305,35 @@ Program random_program(unsigned seed) {
     const auto segment = static_cast<std::uint32_t>(p.segments.size());
     p.segments.push_back(out);
     p.segments.push_back(in);
+    Segment beside, opposite;  // of the background
+    beside.name = opposite.name = "beside";
+    for (std::uint32_t n = 0; n < below(4); ++n) {
+      Instruction i;
+      i.op = Opcode::send;
+      i.engine = Engine::net_send;
+      i.channel = static_cast<std::uint16_t>(3 + pair);
+      i.share = {below(100000)};
+      i.cause = static_cast<Cause>(below(kCauses));
+      add(beside, i);
+      i.op = Opcode::recv;
+      i.engine = Engine::net_recv;
+      add(opposite, i);
+    }
+    p.segments.push_back(beside);
+    p.segments.push_back(opposite);
+    for (std::uint32_t n = 0; n < below(6); ++n) {
+      from.background.push_back({segment + 2, below(3), below(3)});
+      to.background.push_back({segment + 3, below(3), below(3)});
+    }
+    const auto after = [&](const std::vector<Call>& others) {
+      return below(2) ? below(others.size() + 1) : 0;
+    };
     for (std::uint32_t n = 0; n < below(30); ++n) {
       const std::uint32_t micro = below(9) == 0 ? kNoMicroBatch : below(3);
-      from.calls.push_back({segment, micro, below(3)});
-      to.calls.push_back({segment + 1, kNone - below(2), kNone - below(3)});
+      from.calls.push_back({segment, micro, below(3), after(from.background)});
+      to.calls.push_back({segment + 1, kNone - below(2), kNone - below(3), after(to.background)});
     }
+    for (Call& call : from.background) call.after = after(from.calls);
     p.groups.push_back(from);
     p.groups.push_back(to);
   }

@@ -34,8 +34,9 @@ inline bool equal(const ComputeShape& a, const ComputeShape& b) {
 }
 
 inline bool equal(const Call& a, const Call& b) {
-  const auto& [segment, micro_batch, layer] = a;
-  return segment == b.segment && micro_batch == b.micro_batch && layer == b.layer;
+  const auto& [segment, micro_batch, layer, after] = a;
+  return segment == b.segment && micro_batch == b.micro_batch && layer == b.layer &&
+         after == b.after;
 }
 
 template <class T>
@@ -52,10 +53,10 @@ inline bool equal(const Segment& a, const Segment& b) {
 }
 
 inline bool equal(const TileGroup& a, const TileGroup& b) {
-  const auto& [name, stage, first_rank, tiles, calls, peers, sram, dram] = a;
+  const auto& [name, stage, first_rank, tiles, calls, background, peers, sram, dram] = a;
   return name == b.name && stage == b.stage && first_rank == b.first_rank && tiles == b.tiles &&
-         equal(calls, b.calls) && peers == b.peers && sram == b.sram_resident &&
-         dram == b.dram_resident;
+         equal(calls, b.calls) && equal(background, b.background) && peers == b.peers &&
+         sram == b.sram_resident && dram == b.dram_resident;
 }
 
 /// "" when equal, else which part differs.

@@ -188,12 +188,13 @@ inline Script one_message(TileId from, TileId to, std::uint64_t bytes, std::uint
 
 /// The segment of a ring all-reduce of `bytes` over p ranks; peer table 0 is the next rank, 1 the
 /// previous one. With two ranks both are the same tile.
-inline void ring_all_reduce(Code& c, std::uint16_t channel, std::uint32_t p, std::uint64_t bytes) {
+inline void ring_all_reduce(Code& c, std::uint16_t channel, std::uint32_t p, std::uint64_t bytes,
+                            Cause cause = Cause::tensor) {
   std::uint32_t last = kNone;
   for (std::uint32_t step = 0; step < 2 * (p - 1); ++step) {
     const std::uint32_t out = (2 * p - step) % p, in = (2 * p - step - 1) % p;
-    c.send(channel, 0, {bytes, p, out}, last == kNone ? Code::After{} : Code::After{last});
-    last = c.recv(channel, 1, {bytes, p, in});
+    c.send(channel, 0, {bytes, p, out}, last == kNone ? Code::After{} : Code::After{last}, cause);
+    last = c.recv(channel, 1, {bytes, p, in}, {}, cause);
   }
 }
 /// Peer tables for it.
@@ -217,6 +218,7 @@ inline std::string fingerprint(const RunStatistics& s) {
   out << s.end << ' ' << s.events << ' ' << s.message_hops << ' ' << s.messages << '\n';
   for (const TileStatistics& t : s.tiles) {
     for (const Picoseconds time : t.time) out << time << ' ';
+    for (const Picoseconds time : t.active) out << time << ' ';
     out << t.matrix_busy << ' ' << t.vector_busy << ' ' << t.first_start << ' ' << t.finish << ' '
         << t.flop << ' ' << t.sram_peak << ' ' << t.dram_peak << ' ' << t.bytes_sent << ' '
         << t.bytes_received << '\n';

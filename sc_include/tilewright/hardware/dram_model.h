@@ -21,9 +21,10 @@ class DramModel {
     Picoseconds first_byte = 0;  ///< when its data began to move
   };
   virtual ~DramModel() = default;
-  /// `token` is not in use by another request.
-  virtual void add(Picoseconds now, std::uint32_t tile, std::uint64_t address, std::uint64_t bytes,
-                   bool write, std::uint32_t token) = 0;
+  /// `token` is not in use by another request. `requester` says whose it is: of a tile's
+  /// calls, or of its background calls.
+  virtual void add(Picoseconds now, std::uint32_t requester, std::uint64_t address,
+                   std::uint64_t bytes, bool write, std::uint32_t token) = 0;
   /// When to call pop() next if nothing is added; all ones when idle.
   virtual Picoseconds next() const = 0;
   /// One request completed by `now`; false when there is none.
@@ -39,11 +40,10 @@ class DramModel {
 
 /// By DramConfig::model:
 ///  - "bandwidth": every request waits for `latency`, then shares the bandwidth byte-fairly with
-///  the
-///    other tiles; one tile's requests in order; reads and writes alike;
+///    the other requesters; one requester's requests in order; reads and writes alike;
 ///  - "banked": channels of banks with open rows under JEDEC timing and an FR-FCFS scheduler
-///    (docs/machine.md, "Memory files"); tiles take turns burst by burst, and so do the reads and
-///    the writes of one tile. A read completes with its last data, a write likewise.
+///    (docs/machine.md, "Memory files"); requesters take turns burst by burst, and so do the reads
+///    and the writes of one. A read completes with its last data, a write likewise.
 /// Throws InputError naming the known models.
 std::unique_ptr<DramModel> make_dram_model(const DramConfig& config);
 

@@ -18,6 +18,7 @@ class MemoryExtension : public tlm::tlm_extension<MemoryExtension> {
  public:
   std::uint64_t bytes = 0;     ///< true length; written by the initiator
   std::uint32_t tile = 0;      ///< on whose behalf; bandwidth is shared fairly between tiles
+  bool background = false;     ///< of a background call: shared as with another tile
   std::uint32_t part = 0;      ///< the initiator's own number of the transaction
   Picoseconds first_byte = 0;  ///< when service began; written by the target, else BEGIN_RESP
 

@@ -32,6 +32,16 @@ class MemoryClient {
   virtual void memory_head(Picoseconds now, std::uint32_t tile, std::uint32_t token) = 0;
 };
 
+/// A load or store of a tile.
+struct MemoryRequest {
+  std::uint32_t tile = 0;
+  std::uint32_t token = 0;  ///< what the client hears
+  std::uint64_t bytes = 0;  ///< above zero
+  std::uint64_t head = 0;   ///< of a load: the first bytes, fewer than all, that are told of apart
+  bool write = false;
+  bool background = false;  ///< shares bandwidth like the request of another tile
+};
+
 struct DramPortConfig {
   MemorySystem& memory;
   std::uint32_t id = 0;    ///< DramId
@@ -89,11 +99,9 @@ class MemorySystem : public EventHandler {
     return !assigned_.empty() && !assigned_[static_cast<TileId>(tile)].empty();
   }
 
-  /// Begins a load or store of `bytes` (above zero) by `tile`; the client hears `token` when all
-  /// parts are done, in a later event. Of a load's first `head` bytes (fewer than `bytes`) it hears
-  /// when they are there.
-  void start(Picoseconds now, std::uint32_t tile, bool write, std::uint64_t bytes,
-             std::uint32_t token, std::uint64_t head = 0);
+  /// Begins a load or store; the client hears its token when all parts are done, in a later event,
+  /// and before that when the head is there.
+  void start(Picoseconds now, const MemoryRequest& request);
   /// A packet with data read by `part` has reached its tile.
   void part_done(Picoseconds now, std::uint32_t part);
 
@@ -129,7 +137,7 @@ class MemorySystem : public EventHandler {
     std::uint32_t transfer, tile, dram;
     std::uint32_t target;  // in targets_
     std::uint32_t rest;    // of a head: the part behind it
-    bool write;
+    bool write, background;
   };
   std::uint64_t issued_ = 0;
   std::vector<std::uint32_t> arrivals_;  // scratch of handle()

@@ -61,12 +61,13 @@ using LinkInterface = tlm::tlm_fw_nonblocking_transport_if<Packet, LinkPhase>;
 
 struct CallRequest {
   std::uint32_t tile = 0;
-  std::uint32_t call = 0;  ///< position in TileGroup::calls
+  std::uint32_t call = 0;   ///< position in TileGroup::calls, or background
+  bool background = false;  ///< which of the two
 };
 
 enum class CallPhase : std::uint8_t {
   begin,  ///< forward: the tile takes the call into its window
-  end,    ///< backward: the tile's oldest call is complete
+  end,    ///< backward: the oldest call of the list is complete
 };
 
 struct CallTypes {

@@ -22,12 +22,14 @@ namespace tilewright {
 
 /// The sequencers of the tiles (program.h says what instructions mean). Each tile holds a window of
 /// up to kWindow calls; its engines issue in order, each at its own place in the window. An engine
-/// that cannot go on remembers what it waits for and is tried again only when that happens.
+/// that cannot go on remembers what it waits for and is tried again only when that happens. A tile
+/// of a group with background calls has a second such state for them.
 ///
 /// Every picosecond of a tile is attributed to a TileState, event by event. While no engine
 /// computes, the oldest blocked instruction of the matrix and vector engines (if they have none,
 /// the oldest incomplete one) is followed through its first incomplete dependence to what it really
-/// waits for: a transfer in flight or a message.
+/// waits for: a transfer in flight or a message. When the calls in hand are complete, and the next
+/// waits for background calls or there is none, the background's instructions are followed.
 class Sequencer : public EventHandler, public MemoryClient {
  public:
   static constexpr std::uint32_t kWindow = 4;
@@ -76,10 +78,12 @@ class Sequencer : public EventHandler, public MemoryClient {
  private:
   static constexpr std::uint32_t kNil = 0xffffffffu;
   // Core::blocked: the key of an instruction (window slot << 30 | head << 29 | index), or one of
-  // these.
+  // these. Towards the memory system its key stands for an instruction, in the background with a
+  // further bit.
   static constexpr std::uint32_t kSlotShift = 30;
   static constexpr std::uint32_t kHeadBit = 1u << 29;
-  static constexpr std::uint32_t kIndexMask = kHeadBit - 1;
+  static constexpr std::uint32_t kBackgroundBit = 1u << 28;
+  static constexpr std::uint32_t kIndexMask = kBackgroundBit - 1;
   static constexpr std::uint32_t kReady = 0xffffffffu;     // not blocked
   static constexpr std::uint32_t kNoCall = 0xfffffffeu;    // beyond the window
   static constexpr std::uint32_t kBusy = 0xfffffffdu;      // the engine computes
@@ -99,16 +103,17 @@ class Sequencer : public EventHandler, public MemoryClient {
     std::uint64_t* done = nullptr;
     std::uint32_t words = 0;
     std::uint32_t rank = 0;
-    std::uint32_t calls = 0, injected = 0, oldest = 0;  // of the group; accepted; incomplete
+    std::uint32_t calls = 0, injected = 0, oldest = 0;  // of the list; accepted; incomplete
     std::uint8_t state = kInactive;
     std::uint8_t busy = 0;   // engines that compute, by bit
     std::uint8_t ready = 0;  // engines to try
     std::uint8_t recompute = 0;
-    std::uint8_t waiting = 0;   // engines blocked on an instruction
     std::uint16_t channel = 0;  // that net_recv waits on
     bool started = false;
+    bool background = false;
     bool awaits_message = false;  // of the last judgement, as is `awaited`
-    std::array<std::uint32_t, kEngines> blocked;
+    std::array<std::uint32_t, kEngines> blocked{kNoCall, kNoCall, kNoCall,
+                                                kNoCall, kNoCall, kNoCall};
     std::array<std::uint32_t, kEngines> call{};      // of the next instruction
     std::array<std::uint32_t, kEngines> position{};  // of it in its stream
     std::array<std::uint32_t, kWindow> remaining{};  // incomplete instructions
@@ -118,9 +123,17 @@ class Sequencer : public EventHandler, public MemoryClient {
     std::array<std::uint32_t, 2> running{};  // key of the instruction on matrix, vector
     std::array<Picoseconds, 2> started_at{}, stall_from{};
     std::uint32_t awaited = 0;
+    std::uint32_t beside = kNil;  // the background of the same tile, in background_
   };
   struct Mailbox {  // messages that wait for their receive, oldest first
     std::uint32_t head = kNil, tail = kNil;
+  };
+  // What is on its way to a tile on behalf of one cause. Counts fall at settled times only.
+  struct Transit {
+    std::uint32_t count = 0;    // messages, and transfers with Cause::offload
+    Picoseconds since = 0;      // when it was last 0
+    Picoseconds under_way = 0;  // time above 0
+    Picoseconds overdue = 0;    // time at 0 that the tile waited for the cause
   };
   struct Wires {
     CallReturn* driver = nullptr;
@@ -149,7 +162,12 @@ class Sequencer : public EventHandler, public MemoryClient {
 
   // sequencer.cpp
   void check(const MachineConfig& machine) const;
-  void accept(std::uint32_t tile, std::uint32_t call);
+  void build_cores();
+  void accept(const CallRequest& request);
+  Core& core_of(std::uint32_t tile, std::uint32_t token) {
+    Core& c = cores_[tile];
+    return token & kBackgroundBit ? background_[c.beside] : c;
+  }
   void run(Picoseconds now, std::uint32_t tile, Core& c);
   void advance(Picoseconds now, std::uint32_t tile, Core& c, unsigned engine);
   void complete(Picoseconds now, std::uint32_t tile, Core& c, std::uint32_t slot,
@@ -172,6 +190,17 @@ class Sequencer : public EventHandler, public MemoryClient {
   const Mailbox& mailbox(std::uint32_t tile, std::uint32_t channel) const {
     return mailboxes_[std::size_t{tile} * channels_ + channel];
   }
+  Transit& transit(std::uint32_t tile, Cause cause) {
+    return transits_[std::size_t{tile} * kCauses + static_cast<std::size_t>(cause)];
+  }
+  void depart(Picoseconds now, std::uint32_t tile, Cause cause) {
+    Transit& t = transit(tile, cause);
+    if (t.count++ == 0) t.since = now;
+  }
+  void arrive(Picoseconds now, std::uint32_t tile, Cause cause) {
+    Transit& t = transit(tile, cause);
+    if (--t.count == 0) t.under_way += now - t.since;
+  }
   static bool is_done(const Core& c, std::uint32_t slot, std::uint32_t index) {
     return (c.done[slot * c.words + index / 64] >> (index % 64)) & 1u;
   }
@@ -184,6 +213,10 @@ class Sequencer : public EventHandler, public MemoryClient {
   }
 
   // attribution.cpp
+  /// Whose instructions a tile that does not compute waits for.
+  Core& in_hand(Core& c) {
+    return c.oldest == c.injected && c.beside != kNil ? background_[c.beside] : c;
+  }
   void settle(Picoseconds now, std::uint32_t tile, Core& c) {
     if (c.probe != nullptr) c.probe->tile_changes(now, tile);
     attribute(now, tile, c);
@@ -202,6 +235,10 @@ class Sequencer : public EventHandler, public MemoryClient {
   // deadlock.cpp
   std::string name_tile(std::uint32_t tile) const;
   std::string name_place(const Segment& segment, const Instruction& ins) const;
+  bool sends_in_background(const TileGroup& group, std::uint16_t channel) const;
+  /// What a list of calls that is not complete waits for; `on` becomes whose turn it is: a tile's,
+  /// or behind all tiles a background's.
+  std::string explain_wait(std::uint32_t tile, const Core& c, std::uint32_t& on) const;
 
   const Program& program_;
   EventQueue& queue_;
@@ -209,10 +246,12 @@ class Sequencer : public EventHandler, public MemoryClient {
   MemorySystem& memory_;
   std::uint32_t width_;
   std::uint32_t channels_;
-  std::vector<Core> cores_;
+  std::vector<Core> cores_;       // by tile; also what is attributed, whoever caused it
+  std::vector<Core> background_;  // of the tiles that have background calls
   std::vector<std::uint64_t> done_bits_;
   std::vector<Mailbox> mailboxes_;       // tile × channel
   std::vector<std::uint8_t> announced_;  // by channel: messages enter the mailbox when injected
+  std::vector<Transit> transits_;        // tile × cause
   std::vector<Wires> wires_;
   std::vector<ComputeRequest> requests_;  // tile × 2
   std::vector<CallInput> call_inputs_;

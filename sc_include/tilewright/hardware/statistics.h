@@ -40,6 +40,10 @@ TileState wait_for(Cause cause);
 
 struct TileStatistics {
   std::array<Picoseconds, kTileStates> time{};
+  /// By cause: time in which a message of it is on its way to the tile (offload: or a load or store
+  /// of the tile is under way), or the tile is in its wait. What exceeds the wait is hidden behind
+  /// other states. Nothing is counted for Cause::memory.
+  std::array<Picoseconds, kCauses> active{};
   Picoseconds matrix_busy = 0, vector_busy = 0;
   Picoseconds first_start = 0, finish = 0;  ///< of the tile's first and last instruction
   double flop = 0;                          ///< executed by the matrix engine

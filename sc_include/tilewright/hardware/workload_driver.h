@@ -1,6 +1,7 @@
 // The process that feeds the tiles.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -27,9 +28,10 @@ struct WorkloadDriverConfig {
   std::uint32_t agent = 0;               ///< number for EventQueue::attach_agent(), for `delay`
 };
 
-/// Injects the calls of each group into its tiles, in order, up to the tiles' window; a tile that
-/// has retired a call gets its next one in the following delta cycle. Untimed but for tiles that
-/// start late. One multi-bound initiator per mesh row (binding one to all tiles would take
+/// Injects the calls of each group into its tiles, both lists in order, up to the tiles' window,
+/// and each call when as many of the other list as it waits for (Call::after) are complete; a tile
+/// that has retired a call gets its next ones in the following delta cycle. Untimed but for tiles
+/// that start late. One multi-bound initiator per mesh row (binding one to all tiles would take
 /// quadratic time). Pauses the simulation when the last call is complete.
 class WorkloadDriver : public sc_core::sc_module, public EventHandler {
  public:
@@ -52,17 +54,23 @@ class WorkloadDriver : public sc_core::sc_module, public EventHandler {
     WorkloadDriver* driver = nullptr;
   };
   using CallInterface = tlm::tlm_fw_nonblocking_transport_if<CallRequest, CallPhase>;
+  struct List {
+    const Call* calls = nullptr;
+    std::uint32_t size = 0, injected = 0, retired = 0;
+  };
   struct Client {
     CallInterface* tile = nullptr;
     std::int32_t position = -1;  // in its row's socket, -1: not connected
-    std::uint32_t calls = 0, injected = 0, retired = 0;
     bool pending = false;
+    std::array<List, 2> lists;  // TileGroup::call_lists()
   };
 
   void end_of_elaboration() override;
   void inject();
   void ready(std::uint32_t tile);
-  void retired(std::uint32_t tile);
+  /// Whether the next call of a list may go to the tile.
+  static bool may_inject(const Client& client, bool background);
+  void retired(const CallRequest& request);
 
   WorkloadDriverConfig config_;
   std::vector<std::unique_ptr<Out>> rows_;

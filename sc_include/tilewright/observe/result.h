@@ -20,6 +20,13 @@ struct Utilisation {
   std::string where;         ///< "link (3,0)->(4,0) die-to-die", "dram 5 at (0,1)"
 };
 
+/// Communication of one cause, mean over the tiles used.
+struct Communication {
+  Seconds active{0};   ///< on its way to the tile, or waited for (TileStatistics::active)
+  Seconds exposed{0};  ///< waited for: the time in the cause's wait
+  Seconds hidden{0};   ///< the rest: the tile was in other states
+};
+
 struct StageResult {
   int stage = 0;
   std::int64_t first_layer = 0, layers = 0;  ///< decoder layers held
@@ -71,6 +78,7 @@ struct Result {
   double bubble_fraction = 0;      ///< bubble time of the tiles used / their time
   /// Mean over the tiles used, by TileState; sums to the iteration time.
   std::array<Seconds, kTileStates> breakdown{};
+  std::array<Communication, kCauses> communication{};  ///< by Cause; none for memory
   std::vector<StageResult> stages;
   Utilisation links, dram;
   MemoryPeaks memory;

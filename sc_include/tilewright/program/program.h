@@ -137,6 +137,9 @@ struct Call {
   std::uint32_t segment = 0;
   std::uint32_t micro_batch = 0;  ///< MicroBatchId, or kNoMicroBatch
   std::uint32_t layer = 0;        ///< position in the model's chain of blocks, for reports
+  /// How many calls of the group's other list (TileGroup::calls or background) must be complete
+  /// before this one and those behind it start.
+  std::uint32_t after = 0;
 };
 constexpr std::uint32_t kNoMicroBatch = 0xffffffffu;
 
@@ -150,11 +153,17 @@ struct TileGroup {
   std::uint32_t first_rank = 0;
   std::vector<TileId> tiles;
   std::vector<Call> calls;
+  /// Run beside `calls` by the same tiles, in order, with streams of their own: transfers that
+  /// overlap with what the tiles compute. They do not compute themselves, and a channel that they
+  /// use belongs to them alone.
+  std::vector<Call> background;
   /// Peer tables by Instruction::operand: for each of `tiles` the other end. A table that an
   /// instruction of this group's calls uses must have one entry per tile.
   std::vector<std::vector<TileId>> peers;
   std::uint64_t sram_resident = 0;  ///< bytes per tile allocated for the whole iteration
   std::uint64_t dram_resident = 0;
+
+  std::array<const std::vector<Call>*, 2> call_lists() const { return {&calls, &background}; }
 };
 
 /// The whole program.
@@ -168,9 +177,10 @@ struct Program {
 
   std::uint16_t intern(const std::string& name);  ///< index in `names`, added when new
   /// Computes the streams and checks the program: dependences point backwards, engines match
-  /// opcodes, operands exist, peer tables are complete, a tile belongs to one group, every tile's
-  /// sends and receives agree in number and bytes with its peers'. Throws InputError naming the
-  /// group, segment and instruction (a size mismatch names both ends).
+  /// opcodes, operands exist, peer tables are complete, a tile belongs to one group, background
+  /// calls do not compute and share no channel with the others, every tile's sends and receives
+  /// agree in number and bytes with its peers'. Throws InputError naming the group, segment and
+  /// instruction (a size mismatch names both ends).
   void seal();
 };
 
