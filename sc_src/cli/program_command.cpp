@@ -110,10 +110,12 @@ void run(const po::variables_map& values) {
   });
   WaveFiles waves(values, "program --run");
   options.waves = waves.options();
-  Result result = waves.guard(
-      [&] { return replay(inputs.platform->machine, program, name_of(file), options); });
+  Result result = waves.guard([&] {
+    Result r = replay(inputs.platform->machine, program, name_of(file), options);
+    bar.erase();
+    return r;
+  });
   result.time_without_stragglers = without.wait();
-  bar.erase();
   profile.finish(result.events);
   if (!json.empty()) write_file(json, json_report(result));
   if (json != "-") std::cout << text_report(result);

@@ -92,10 +92,12 @@ void run_command(const std::vector<std::string>& arguments) {
   });
   WaveFiles waves(values, "run");
   options.waves = waves.options();
-  Result result =
-      waves.guard([&] { return simulate(inputs.platform->machine, graph, plan, options); });
+  Result result = waves.guard([&] {
+    Result r = simulate(inputs.platform->machine, graph, plan, options);
+    bar.erase();
+    return r;
+  });
   result.time_without_stragglers = without.wait();
-  bar.erase();
   profile.finish(result.events);
 
   if (!json.empty()) write_file(json, json_report(result));

@@ -1,5 +1,6 @@
 #include "waves.h"
 
+#include <cstdio>
 #include <filesystem>
 #include <stdexcept>
 
@@ -73,6 +74,22 @@ WaveFiles::WaveFiles(const po::variables_map& values, const std::string& command
   check_writable(groups);
   groups_ = std::make_unique<OutputFile>(groups);
   options_.groups = &groups_->stream();
+}
+
+Result WaveFiles::guard(const std::function<Result()>& run) {
+  try {
+    Result result = run();
+    commit();
+    const Seconds from = to_seconds(options_.from);
+    if (vcd_ && from > result.iteration_time) {
+      fmt::print(stderr, "note: the run ended after {}, before --vcd-from {}\n",
+                 to_string(result.iteration_time), to_string(from));
+    }
+    return result;
+  } catch (...) {
+    keep();
+    throw;
+  }
 }
 
 void WaveFiles::commit() {

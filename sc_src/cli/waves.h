@@ -1,11 +1,13 @@
 // The options of the commands that simulate, for writing waveforms.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include <boost/program_options.hpp>
 
+#include <tilewright/observe/result.h>
 #include <tilewright/observe/waves.h>
 
 #include "files.h"
@@ -24,19 +26,9 @@ class WaveFiles {
 
   /// What SimulateOptions takes; without --vcd it asks for nothing.
   const WaveOptions& options() const { return options_; }
-  /// Calls `run` and completes the files. They stay when it throws, too, if it came so far: waves
-  /// show why.
-  template <class Run>
-  auto guard(const Run& run) {
-    try {
-      const auto result = run();
-      commit();
-      return result;
-    } catch (...) {
-      keep();
-      throw;
-    }
-  }
+  /// Calls `run` and completes the files; says on stderr when the window lies behind the end. The
+  /// files stay when it throws, too, if it came so far: waves show why.
+  Result guard(const std::function<Result()>& run);
 
  private:
   void commit();

@@ -233,6 +233,15 @@ TEST(WavesCommand, WrongInputIsRefused) {
   expect_refused({"--vcd-to", "1ms"}, "--vcd-to has no meaning without --vcd");
 }
 
+TEST(WavesCommand, AWindowBehindTheEndIsRemarked) {
+  const Job job;
+  const Outcome o = run_with_waves(job, {"--vcd-from", "1000 s"});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("before --vcd-from 1000 s"));
+  const VcdFile vcd = VcdFile::parse(read_text(job.folder().path("out.vcd")));
+  EXPECT_EQ(vcd.at("stages.stage_0.slot", vcd.begin), "-");
+}
+
 TEST(WavesCommand, AFullDeviceIsAnError) {
   const Job job;
   const Outcome o = job.run({"--vcd", "/dev/full", "--vcd-scope", "*"});
