@@ -67,6 +67,7 @@ void describe_plan(Description& out, const Inputs::Plan& plan) {
   out.line("precision", to_string(p.precision));
   if (training) {
     out.line("recomputation", to_string(p.recomputation));
+    if (p.fuse_attention) out.line("fusion", "attention");
     out.line("optimiser", name_of(p.optimizer));
   }
   out.line("state per parameter",

@@ -41,6 +41,7 @@ class Search {
     mb = ceil_div(g_.m, mc);
     nb = ceil_div(g_.n, nc);
     kb = ceil_div(g_.k, kc);
+    if (o_.a_made && nc > 1) return;
     const std::int64_t need = footprint(mb, nb, kb);
     if (need > sram_) return;
 
@@ -79,14 +80,14 @@ class Search {
     r.block_n = nb;
     r.block_k = kb;
     r.blocks = g_.batch * mc * nc * kc;
-    r.a_traffic = o_.a_resident ? 0 : g_.batch * a * a_times;
+    const bool a_arrives = !o_.a_resident && !o_.a_made;
+    r.a_traffic = a_arrives ? g_.batch * a * a_times : 0;
     r.b_traffic = o_.b_resident ? 0 : g_.batch * b * b_times;
     if (!o_.c_resident) {
       r.c_read = g_.batch * (spills * partial + (o_.accumulate ? c : 0));
       r.c_write = g_.batch * (spills * partial + c);
     }
-    r.fill =
-        (o_.a_resident ? 0 : mb * kb * o_.a_bytes) + (o_.b_resident ? 0 : kb * nb * o_.b_bytes);
+    r.fill = (a_arrives ? mb * kb * o_.a_bytes : 0) + (o_.b_resident ? 0 : kb * nb * o_.b_bytes);
     r.sram_stream =
         g_.batch * (a * nc + b * mc + c + (2 * spills + (o_.accumulate ? 1 : 0)) * partial);
     r.footprint = need;

@@ -210,6 +210,24 @@ void check_stages(const PlanConfig& plan, const Graph& graph) {
   }
 }
 
+/// A fused kernel has whole rows of scores, and one set of query rows from scores to result.
+void check_fusion(const PlanConfig& plan, const Graph& graph, const Splits& splits) {
+  const Operator* scores = find(graph, OpRole::scores);
+  if (!plan.fuse_attention || scores == nullptr) return;
+  for (std::size_t a = 0; a < splits.axes().size(); ++a) {
+    const auto cut = splits.of(*scores).cut[a];
+    const bool rows = !cut || *cut == Dim::batch || *cut == Dim::head || *cut == Dim::row;
+    const bool alike = splits.of(*find(graph, OpRole::softmax)).cut[a] == cut &&
+                       splits.of(*find(graph, OpRole::context)).cut[a] == cut;
+    if (rows && alike) continue;
+    fail(
+        plan, plan.where_fusion, "fusion",
+        fmt::format("over axis {} scores, softmax and context are cut differently or by key; fused "
+                    "attention needs them cut alike, by batch, head or row",
+                    splits.axes()[a].name));
+  }
+}
+
 void check_recomputation(const PlanConfig& plan, const Graph& graph) {
   for (const RecomputationRule& rule : plan.recomputation.rules) {
     if (rule.every > graph.layers()) {
@@ -301,6 +319,7 @@ void check_plan(const PlanConfig& plan, const Graph& graph, const MachineConfig&
   check_extents(plan, graph, splits);
   check_stages(plan, graph);
   check_recomputation(plan, graph);
+  check_fusion(plan, graph, splits);
   check_tiles(plan, machine);
   check_precision(plan, machine);
 }

@@ -68,7 +68,8 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   GemmOperands o;
   const int element = bytes_of(precision);
   o.a_bytes = o.b_bytes = element;
-  o.a_resident = residency[kernel.a.cls];
+  o.a_made = kernel.a.tensor.empty();
+  o.a_resident = !o.a_made && residency[kernel.a.cls];
   o.b_resident = residency[kernel.b.cls];
   o.accumulate =
       kernel.accumulate && !kernel.writes.empty() && !residency[kernel.writes.front().cls];

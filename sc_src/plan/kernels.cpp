@@ -39,6 +39,7 @@ class Builder {
     for (const Operator& op : block.operators) {
       for (const Operand& s : op.saved) saved_.insert(s.tensor);
     }
+    if (o_.fuse_attention) find_attention();
     const Operator& first = block.operators.front();
     if (first.kind != OpKind::embedding) input_ = first.inputs.front().tensor;
     const Operator& last = block.operators.back();
@@ -334,6 +335,61 @@ class Builder {
     }
   }
 
+  // --- fused attention ---
+
+  /// The operators of an attention core that is one kernel.
+  struct Attention {
+    const Operator* scores = nullptr;
+    const Operator* softmax = nullptr;
+    const Operator* context = nullptr;
+    bool holds(const Operator& op) const {
+      return &op == scores || &op == softmax || &op == context;
+    }
+  };
+
+  void find_attention() {
+    for (const Operator& op : block_.operators) {
+      if (op.role == OpRole::scores) attention_.scores = &op;
+      if (op.role == OpRole::softmax) attention_.softmax = &op;
+      if (op.role == OpRole::context) attention_.context = &op;
+    }
+    if (attention_.scores == nullptr) return;
+    // Inside the kernel alone; backward makes them again there.
+    for (const Operator* op : {attention_.scores, attention_.softmax}) {
+      for (const Operand& out : op->outputs) saved_.erase(out.tensor);
+    }
+  }
+
+  /// `products` GEMMs of rows × keys × head size as one: blocks of `stays` keep their result while
+  /// the others stream past, and the rows × keys matrix between the products is made on the way.
+  Gemm attention_gemm(Dim stays, int products) const {
+    const Extents e = local(*attention_.scores);
+    Gemm g;
+    g.batch = e[Dim::batch] * e[Dim::head];
+    g.m = e[stays];
+    g.n = products * e[Dim::red];
+    g.k = e[stays == Dim::row ? Dim::col : Dim::row];
+    g.flop_scale = attention_.scores->flop_scale;
+    return g;
+  }
+
+  /// Query rows stay with their result; keys and values stream past.
+  void attention_forward(KernelList& list, Holdings& held, Phase phase) const {
+    const auto read = [&](const Operator& op, const Operand& in) {
+      return fetch(list, held, in.tensor, o_.splits.input_layouts(op, in), phase, in.tensor);
+    };
+    const Operator &scores = *attention_.scores, &context = *attention_.context;
+    const Access q = read(scores, scores.inputs[0]), k = read(scores, scores.inputs[1]),
+                 v = read(context, context.inputs[1]);
+    Kernel& kernel = list.open("attention", phase);
+    kernel.matrix = true;
+    kernel.gemm = attention_gemm(Dim::row, 2);
+    kernel.b = {k.tensor, k.cls, k.bytes + v.bytes};
+    kernel.reads = {q, {v.tensor, v.cls, 0}};
+    kernel.vector_elements =
+        Operator::vector_elements(local(*attention_.softmax)) * attention_.softmax->forward_passes;
+  }
+
   // --- forward ---
 
   /// Every element of the result needs its own of the input alone, at most its whole row.
@@ -358,6 +414,12 @@ class Builder {
     for (const Operator& op : block_.operators) {
       if (!o_.training && op.kind == OpKind::loss) continue;  // inference ends with the logits
       if (!first && again_.count(op.name) == 0) continue;
+      if (attention_.holds(op)) {
+        if (&op != attention_.context) continue;
+        attention_forward(list, held, phase);
+        produce_results(list, held, op, phase, saving);
+        continue;
+      }
       // Inputs first: a conversion is a step of its own, before the operator's kernel opens.
       std::vector<Access> inputs;
       for (const Operand& in : op.inputs) {
@@ -386,17 +448,7 @@ class Builder {
         }
       }
       list.kernels.back().vector_elements += Operator::vector_elements(local(op)) * passes;
-      for (const Operand& out : op.outputs) {
-        // No dropout in inference; a mask that is drawn again is not kept.
-        const bool kept = o_.training && saved_.count(out.tensor) > 0;
-        if (out.storage == Storage::mask && !kept) continue;
-        if (!first && kept_.count(out.tensor) > 0) continue;
-        Layouts layouts = o_.splits.output_layouts(op, out);
-        if (out.storage == Storage::mask) layouts = resolved(layouts);
-        const Stored stored{out.tensor, class_of(out.tensor, saving), layouts};
-        held.primary[out.tensor] = stored;
-        list.produce({stored.name, stored.cls, bytes(out.tensor, layouts)});
-      }
+      produce_results(list, held, op, phase, saving);
     }
     finish_forward(list, held, phase);
     std::set<std::string> kept{handed_over_};
@@ -405,6 +457,22 @@ class Builder {
     rename_moved(list, held);
     list.drop_internal(kept);
     return list;
+  }
+
+  /// The results of an operator as the newest kernel writes them.
+  void produce_results(KernelList& list, Holdings& held, const Operator& op, Phase phase,
+                       const std::set<std::string>& saving) const {
+    for (const Operand& out : op.outputs) {
+      // No dropout in inference; a mask that is drawn again is not kept.
+      const bool kept = o_.training && saved_.count(out.tensor) > 0;
+      if (out.storage == Storage::mask && !kept) continue;
+      if (phase == Phase::recompute && kept_.count(out.tensor) > 0) continue;
+      Layouts layouts = o_.splits.output_layouts(op, out);
+      if (out.storage == Storage::mask) layouts = resolved(layouts);
+      const Stored stored{out.tensor, class_of(out.tensor, saving), layouts};
+      held.primary[out.tensor] = stored;
+      list.produce({stored.name, stored.cls, bytes(out.tensor, layouts)});
+    }
   }
 
   /// Masks of an operator that leaves partial sums are drawn once the sum is complete.
@@ -617,6 +685,39 @@ class Builder {
     contribute(b, first.tensor, of_first, before);
   }
 
+  /// Keys and values stay with their gradients; queries, the result's gradient and the queries'
+  /// gradient, which is read and written, stream past.
+  void attention_backward(Backward& b) const {
+    const Operator &scores = *attention_.scores, &softmax = *attention_.softmax,
+                   &context = *attention_.context;
+    const Operand &of_q = scores.inputs[0], &of_k = scores.inputs[1], &of_v = context.inputs[1];
+    const Access dy = result_gradients(b, context).front();
+    const Operand& result = context.outputs.front();
+    const Access q = saved(b, scores, of_q), k = saved(b, scores, of_k),
+                 v = saved(b, context, of_v),
+                 y = fetch(b.list, b.saved, result.tensor,
+                           without_partial(o_.splits.output_layouts(context, result)),
+                           Phase::backward, result.tensor);
+    const Layouts q_layouts = input_gradient_layouts(scores, of_q, DimSet(Dim::col)),
+                  k_layouts = input_gradient_layouts(scores, of_k, DimSet(Dim::row)),
+                  v_layouts = input_gradient_layouts(context, of_v, DimSet(Dim::row));
+    const auto q_before = existing(b, of_q.tensor, q_layouts),
+               k_before = existing(b, of_k.tensor, k_layouts),
+               v_before = existing(b, of_v.tensor, v_layouts);
+    Kernel& kernel = b.list.open("attention.grad", Phase::backward);
+    kernel.matrix = true;
+    kernel.gemm = attention_gemm(Dim::col, 5);
+    kernel.b = {q.tensor, q.cls, q.bytes + dy.bytes + 2 * bytes(of_q.tensor, q_layouts)};
+    kernel.reads = {k, v, y, {dy.tensor, dy.cls, 0}};
+    // The probabilities again from the rows' statistics, and dropped again.
+    const int again = softmax.outputs.back().storage == Storage::mask ? 2 : 1;
+    kernel.vector_elements =
+        Operator::vector_elements(local(softmax)) * (softmax.backward_passes + again);
+    contribute(b, of_q.tensor, q_layouts, q_before);
+    contribute(b, of_k.tensor, k_layouts, k_before);
+    contribute(b, of_v.tensor, v_layouts, v_before);
+  }
+
   void vector_backward(Backward& b, const Operator& op) const {
     const bool starts = op.kind == OpKind::loss;
     const std::vector<Access> results = result_gradients(b, op);
@@ -696,7 +797,9 @@ class Builder {
       b.gradients.primary[output_] = {r.output_gradient, TensorClass::temporary, o_.boundary};
     }
     for (auto op = block_.operators.rbegin(); op != block_.operators.rend(); ++op) {
-      if (op->kind == OpKind::gemm) {
+      if (attention_.holds(*op)) {
+        if (&*op == attention_.context) attention_backward(b);
+      } else if (op->kind == OpKind::gemm) {
         gemm_backward(b, *op);
       } else if (op->kind == OpKind::batched_gemm) {
         batched_backward(b, *op);
@@ -716,6 +819,7 @@ class Builder {
   // then, and those that are made again. Ordered: the stash is listed the same way every time.
   std::set<std::string> saved_, kept_, rebuilt_;
   std::set<std::string> again_;  // operators that run again
+  Attention attention_;
   std::string input_, output_, logits_;
   std::string handed_over_;  // the output in the boundary's layouts, as forward names it
   std::map<std::string, std::int64_t> whole_;

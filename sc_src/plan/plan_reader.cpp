@@ -195,6 +195,8 @@ void read_training(const Section& root, PlanConfig& plan) {
   const bool inference = plan.mode == Mode::inference;
   plan.recomputation = read_recomputation(root, plan.pipeline);
   plan.where_recomputation = root.where("recomputation");
+  plan.fuse_attention = root.choice<bool>("fusion", {{"none", false}, {"attention", true}}, "none");
+  plan.where_fusion = root.where("fusion");
   plan.fp32_gradients =
       root.choice<bool>("gradients", {{"as_weights", false}, {"fp32", true}}, "as_weights");
   plan.optimizer = root.choice<OptimizerKind>(

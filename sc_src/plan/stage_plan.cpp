@@ -118,6 +118,7 @@ KernelOptions StagePlanner::kernel_options(std::int64_t samples, const Dropped& 
   o.accumulate = sharding_.zero() < 2;
   o.tensor_chunks = plan_.overlap.tensor_chunks;
   o.dropped = dropped;
+  o.fuse_attention = plan_.fuse_attention;
   return o;
 }
 
@@ -250,10 +251,13 @@ StagePlan StagePlanner::plan_stage(int stage, const StageRange& range) {
         "tile.sram.capacity: {} do not hold the working buffers of stage {} (from tile ({},{})): "
         "the "
         "smallest blocks of a matrix operator, one row and one column {} deep with double buffers, "
-        "need {} bytes; everything else would stay in DRAM",
+        "need {} bytes; everything else would stay in DRAM{}",
         print(capacity), stage, machine_.x(placement_.tile(stage, 0, 0)),
         machine_.y(placement_.tile(stage, 0, 0)), kSmallestDepth,
-        smallest_footprint(bytes_of(plan_.precision))));
+        smallest_footprint(bytes_of(plan_.precision)),
+        plan_.fuse_attention ? "; fusion: attention needs more, whole heads of keys and values as "
+                               "deep with their gradients; fusion: none does not"
+                             : ""));
   }
   return s;
 }

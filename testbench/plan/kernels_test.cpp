@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tilewright/plan/cost.h>
 #include <tilewright/plan/kernels.h>
 #include <tilewright/workload/decoder.h>
 
@@ -454,6 +455,96 @@ TEST(Recompute, AnySetOfOperatorsIsConsistent) {
       }
     }
   }
+}
+
+TEST(FusedAttention, KeepsNoScoresAndMakesThemAgainInBackward) {
+  for (const DecoderConfig& c : {gpt(), llama()}) {
+    const Graph g = build_graph(c);
+    const double scores = 3 * layer(g).find(OpRole::scores).forward_flop().value();
+    for (const int t : {1, 2}) {
+      for (const bool sequence_parallel : {false, true}) {
+        KernelOptions o = options(t, 3, false, sequence_parallel);
+        const BlockKernels apart = make_kernels(layer(g), o);
+        o.fuse_attention = true;
+        const BlockKernels fused = make_kernels(layer(g), o);
+        // 5as²b less with dropout, 2as²b without.
+        const std::int64_t core = (c.dropout ? 5 : 2) * 8 * 256 * 256 * 3;
+        EXPECT_EQ(fused.stash_bytes(), apart.stash_bytes() - core / t) << c.name;
+        EXPECT_EQ(fused.rebuilt_bytes(), 0);
+        EXPECT_TRUE(fused.recompute.empty());
+        EXPECT_DOUBLE_EQ(flop(fused.forward), flop(apart.forward));
+        EXPECT_DOUBLE_EQ(flop(fused.backward) * t, flop(apart.backward) * t + scores);
+        for (const auto* list : {&fused.forward, &fused.backward}) {
+          for (const Kernel& k : *list) {
+            for (const Access& w : k.writes) {
+              EXPECT_NE(w.tensor.substr(0, 2), "p.") << k.name;
+              EXPECT_NE(w.tensor, "p");
+              EXPECT_NE(w.tensor, "scores.out");
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+const Kernel& exactly(const std::vector<Kernel>& kernels, const std::string& name) {
+  for (const Kernel& k : kernels) {
+    if (k.name == name) return k;
+  }
+  throw std::runtime_error("no kernel " + name);
+}
+
+TEST(FusedAttention, MovesEveryOperandOnceWhenItFits) {
+  DecoderConfig c = llama();  // 8 heads of 64 on 2 key-value heads
+  c.position = PositionKind::none;
+  const Graph g = build_graph(c);
+  KernelOptions o = options(1, 3, false);
+  o.fuse_attention = true;
+  const BlockKernels k = make_kernels(layer(g), o);
+  const std::int64_t tokens = 3 * 256, q = 2 * tokens * 512, kv = q / 4;
+  TileRates rates;
+  MachineConfig m;
+  m.matrix.peak["fp16"] = FlopRate(16e12);
+  m.vector.throughput = Frequency(512e9);
+  rates.engines = make_compute_model(m);
+  rates.format = "fp16";
+  rates.sram_bytes_per_s = 2e12;
+  rates.dram_bytes_per_s = 16e9;
+  const auto cost = [&](const Kernel& kernel, std::int64_t sram) {
+    return kernel_cost(kernel, {}, sram, DType::fp16, o.state, rates);
+  };
+  const Kernel &forward = exactly(k.forward, "attention"),
+               &backward = exactly(k.backward, "attention.grad");
+  EXPECT_EQ(cost(forward, 1 << 20).load, q + 2 * kv);
+  EXPECT_EQ(cost(forward, 1 << 20).store, q);
+  // Queries, result, its gradient; keys and values; the queries' gradient is read and written while
+  // it is summed, and written out.
+  EXPECT_EQ(cost(backward, 1 << 20).load, q + q + q + 2 * kv + 2 * q);
+  EXPECT_EQ(cost(backward, 1 << 20).store, q + 2 * kv);
+  // Less SRAM: keys and values pass once for every block of query rows, never fewer times.
+  std::int64_t before = 0;
+  for (const std::int64_t kib : {1024, 256, 128, 64, 48}) {
+    const std::int64_t load = cost(forward, kib << 10).load;
+    EXPECT_EQ((load - q) % (2 * kv), 0) << kib;
+    EXPECT_GE(load, before) << kib;
+    before = load;
+  }
+  EXPECT_GT(before, q + 2 * kv);
+}
+
+TEST(FusedAttention, ItsResultCanBeRecomputed) {
+  const Graph g = build_graph(gpt());
+  KernelOptions o = options(2, 3, false);
+  o.fuse_attention = true;
+  o.dropped.roles = roles({OpRole::context});
+  const BlockKernels k = make_kernels(layer(g), o);
+  ASSERT_EQ(k.recompute.size(), 1u);
+  EXPECT_EQ(k.recompute[0].name, "attention");
+  EXPECT_EQ(k.rebuilt_bytes(), 2 * 3 * 256 * 512 / 2);
+  // Of the core nothing is kept that could be dropped.
+  o.dropped.roles = Recomputation::selective.of(0, 0).roles;
+  EXPECT_TRUE(make_kernels(layer(g), o).recompute.empty());
 }
 
 TEST(Kernels, InferenceRunsForwardAloneAndKeepsNothing) {

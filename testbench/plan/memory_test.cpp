@@ -188,6 +188,17 @@ TEST(Memory, Figure7) {
   }
 }
 
+TEST(Memory, FusedAttentionDropsTheTermOfTheScores) {
+  const Graph graph = build_graph(model(k22));
+  const PlanConfig p = plan(k22, true, Recomputation::none);
+  const Splits splits = make_splits(p, graph);
+  KernelOptions o{splits, boundary_layouts(graph, splits)};
+  o.samples = k22.micro_batch;
+  o.fuse_attention = true;
+  EXPECT_EQ(make_kernels(graph.block(1), o).stash_bytes(),
+            34 * kTokens * k22.micro_batch * k22.hidden / kTensor);
+}
+
 TEST(Memory, GradientsInFp32AreEighteenBytesPerParameter) {
   PlanConfig p;
   EXPECT_EQ(p.state_bytes().total(), 16);

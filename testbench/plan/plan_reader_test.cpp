@@ -187,6 +187,12 @@ TEST(Plan, InferenceHasNeitherRecomputationNorOptimizer) {
               AllOf(HasSubstr("p.yaml:4: recomputation"), HasSubstr("no backward pass")));
 }
 
+TEST(Plan, AttentionMayBeFused) {
+  EXPECT_FALSE(read(kPlan).fuse_attention);
+  EXPECT_TRUE(read(kPlan, {"fusion=attention"}).fuse_attention);
+  EXPECT_THAT(error_of(kPlan, {"fusion=all"}), HasSubstr("none, attention"));
+}
+
 TEST(Plan, GradientsMayBeFp32) {
   EXPECT_EQ(read(kPlan).state_bytes().total(), 16);
   EXPECT_EQ(read(kPlan, {"gradients=fp32"}).state_bytes().total(), 18);
@@ -240,6 +246,26 @@ TEST(CheckPlan, TheTensorDegreeMustDivideTheModel) {
   const Graph small = model("megatron-1.7b.yaml");
   EXPECT_EQ(check_error(degrees(1, 24), small, m), "");
   EXPECT_EQ(check_error(degrees(1, 4), model("gpt2/config.json"), m), "");
+}
+
+TEST(CheckPlan, FusedAttentionIsCutAlikeAndNotByKey) {
+  const MachineConfig m = platform("tx8-wafer");
+  const Graph llama = model("llama-2-7b/config.json", 1024);
+  PlanConfig p = degrees(1, 4);
+  p.fuse_attention = true;
+  p.where_fusion = "p.yaml:9: fusion";
+  EXPECT_EQ(check_error(p, llama, m), "");
+  p.cuts = {{OpRole::scores, "tensor", Dim::row, ""}};
+  EXPECT_THAT(check_error(p, llama, m), AllOf(HasSubstr("p.yaml:9: fusion: over axis tensor"),
+                                              HasSubstr("by batch, head or row")));
+  for (const OpRole role : {OpRole::softmax, OpRole::context}) {
+    p.cuts.push_back({role, "tensor", Dim::row, ""});
+  }
+  EXPECT_EQ(check_error(p, llama, m), "");
+  p.cuts = {{OpRole::scores, "tensor", Dim::col, ""},
+            {OpRole::softmax, "tensor", Dim::col, ""},
+            {OpRole::context, "tensor", Dim::red, ""}};
+  EXPECT_THAT(check_error(p, llama, m), HasSubstr("p.yaml:9: fusion"));
 }
 
 TEST(CheckPlan, RanksMustFitTheMachine) {

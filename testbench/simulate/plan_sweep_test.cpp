@@ -137,6 +137,7 @@ PlanConfig draw_plan(Draw& draw, bool experts) {
   }
   if (draw.chance(40)) p.recomputation = draw_recomputation(draw, p.pipeline);
   p.fp32_gradients = draw.chance(20);
+  p.fuse_attention = draw.chance(30);
   return p;
 }
 
@@ -148,15 +149,16 @@ std::string text_of(const DecoderConfig& c, const PlanConfig& p) {
   }
   return fmt::format(
       "layers {} heads {}/{} ffn {} vocab {} tied {} gated {} experts {}/{}+{} | p{} t{}{} c{} d{} "
-      "e{} sp{} zero{} batch {}/{} schedule {} recompute {} optimizer {} precision {} preset {} "
+      "e{} sp{} zero{} batch {}/{} schedule {} recompute {} fused {} optimizer {} precision {} "
+      "preset {} "
       "uneven {} placement {}{}",
       c.layers, c.heads, c.kv_heads, c.ffn, c.vocab, c.tied_embeddings, c.gated_mlp,
       c.experts.count, c.experts.top_k, c.experts.shared_ffn, p.pipeline, p.tensor,
       p.tensor_shape.empty() ? "" : " (2-D)", p.context, p.data, p.expert, p.sequence_parallel,
       p.zero, p.global_batch, p.micro_batch, static_cast<int>(p.schedule),
-      to_string(p.recomputation), static_cast<int>(p.optimizer), static_cast<int>(p.precision),
-      static_cast<int>(p.partition), static_cast<int>(p.uneven), static_cast<int>(p.placement),
-      cuts);
+      to_string(p.recomputation), p.fuse_attention, static_cast<int>(p.optimizer),
+      static_cast<int>(p.precision), static_cast<int>(p.partition), static_cast<int>(p.uneven),
+      static_cast<int>(p.placement), cuts);
 }
 
 enum Outcome { ran = 0, refused = 10, wrong = 11, crashed = 12 };

@@ -224,12 +224,13 @@ void PrintTo(const Upgrade& upgrade, std::ostream* out) { *out << upgrade.name; 
 class NeverSlower : public testing::TestWithParam<Upgrade> {};
 
 TEST_P(NeverSlower, WithMoreOfIt) {
-  for (const char* recomputation : {"recomputation=none", "recomputation=full"}) {
+  for (const char* kept : {"recomputation=none", "recomputation=full", "recomputation=selective",
+                           "fusion=attention"}) {
     const Job job;
-    double before = iteration(job, {"--set", recomputation});
+    double before = iteration(job, {"--set", kept});
     for (const char* setting : GetParam().settings) {
-      const double now = iteration(job, {"--set", recomputation, "--set", setting});
-      EXPECT_LE(now, before * (1 + kOrderEffect)) << recomputation << ' ' << setting;
+      const double now = iteration(job, {"--set", kept, "--set", setting});
+      EXPECT_LE(now, before * (1 + kOrderEffect)) << kept << ' ' << setting;
       before = now;
     }
   }

@@ -20,6 +20,8 @@ struct GemmOperands {
   int a_bytes = 2, b_bytes = 2, c_bytes = 2;
   bool a_resident = false, b_resident = false, c_resident = false;  ///< already in SRAM
   bool accumulate = false;  ///< C is read before it is written (gradient accumulation)
+  /// A is made block by block in the kernel, from whole rows of B: it takes buffers but no traffic.
+  bool a_made = false;
 };
 
 enum class LoopOrder : std::uint8_t {

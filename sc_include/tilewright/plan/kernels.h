@@ -47,7 +47,8 @@ struct Collective {
 struct Kernel {
   std::string name;  ///< "mlp_up", "mlp_up.dgrad", "mlp_up.wgrad", "mlp_down.out.all_reduce"
   Phase phase = Phase::forward;
-  /// Matrix part; a and b are its operands (read in blocks), absent for a vector kernel.
+  /// Matrix part; a and b are its operands (read in blocks), absent for a vector kernel. A matrix
+  /// kernel without `a` makes it itself, block by block (fused attention).
   bool matrix = false;
   Gemm gemm;
   Access a, b;
@@ -94,6 +95,7 @@ struct KernelOptions {
   /// Sums over the tensor axes run beside the GEMMs that make them, in so many chunks.
   int tensor_chunks = 1;
   Dropped dropped{};
+  bool fuse_attention = false;  ///< scores, softmax and context in one kernel
 };
 
 /// The layouts in which a graph's blocks hand their activation over: what the first operator of a

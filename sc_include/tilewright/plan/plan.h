@@ -100,6 +100,8 @@ struct PlanConfig {
   std::int64_t sequence = 0;      ///< tokens per sample; 0: the model's
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   Recomputation recomputation;
+  /// Scores, softmax and context are one kernel, which never writes the scores (arXiv 2205.14135).
+  bool fuse_attention = false;
   OptimizerKind optimizer = OptimizerKind::adam;
   Mode mode = Mode::training;
   DType precision = DType::fp16;  ///< fp16 and bf16 are mixed precision
@@ -114,7 +116,7 @@ struct PlanConfig {
   /// "plans/a.yaml:4: parallelism.tensor".
   std::string where_tensor, where_pipeline, where_data, where_batch, where_stages, where_placement,
       where_precision, where_sequence, where_context, where_expert, where_zero, where_partition,
-      where_recomputation;
+      where_recomputation, where_fusion;
 
   int ranks() const { return pipeline * tensor * context * data; }
   /// Ranks that work on the same micro-batches: one tile group.
