@@ -59,8 +59,8 @@ BackgroundPlan plan_background(const std::vector<StateUse>& calls, const Shardin
     return plan;
   }
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    const ParametersByAxes p = parameters(calls[i].position);
-    if (!anything(p)) continue;
+    const ParametersByAxes p = sharding.cut(parameters(calls[i].position));
+    if (p.empty()) continue;
     const auto number = static_cast<std::uint32_t>(i);
     const std::uint32_t ahead = std::min(number, static_cast<std::uint32_t>(prefetch));
     if (sharding.zero() >= 3) plan.moves.push_back({Kind::gather, p, i, number - ahead});

@@ -644,7 +644,7 @@ class Builder {
     w.a = x;
     w.b = dy;
     w.reads = others;
-    w.accumulate = o_.accumulate;
+    w.accumulate = (o_.splits.summed_gradients(op) & o_.scattered) == 0;
     w.vector_elements = Operator::vector_elements(local(op)) * op.backward_passes;
     b.list.produce(weight_gradient(op));
 

@@ -6,6 +6,7 @@
 #include <tilewright/base/error.h>
 #include <tilewright/plan/lower.h>
 
+#include "background.h"
 #include "segment_writer.h"
 #include "state_writer.h"
 
@@ -58,6 +59,7 @@ class Lowering {
     const std::vector<std::int64_t> samples = plan_.micro_batches(replica);
     const auto orders = make_schedule(plan_.schedule, plan_.mode, plan_.pipeline,
                                       static_cast<std::uint32_t>(samples.size()));
+    std::vector<StateUse> uses;
     for (const Slot slot : orders[static_cast<std::size_t>(stage.stage)]) {
       const std::size_t n = stage.range.size();
       for (std::size_t i = 0; i < n; ++i) {
@@ -67,16 +69,80 @@ class Lowering {
         const std::uint32_t segment =
             block_segment(stage, position, pass, samples[slot.micro_batch]);
         group.calls.push_back({segment, slot.micro_batch, static_cast<std::uint32_t>(position)});
+        uses.push_back({position, slot.backward, slot.micro_batch + 1 == samples.size()});
       }
     }
+    if (beside()) write_background(group, stage, uses);
     if (const auto segment = update_segment(stage)) {
-      group.calls.push_back(
-          {*segment, kNoMicroBatch, static_cast<std::uint32_t>(stage.range.first)});
+      group.calls.push_back({*segment, kNoMicroBatch, static_cast<std::uint32_t>(stage.range.first),
+                             static_cast<std::uint32_t>(group.background.size())});
     }
     peers_.fill(group, placement_, stage.stage, replica);
     write_peers(group, stage, replica);
     if (replica == 0 && stage.stage == 0) out_.orders = orders;
     out_.program.groups.push_back(std::move(group));
+  }
+
+  /// Data-parallel transfers run beside the computation.
+  bool beside() const { return training() && plan_.overlap.bucket > 0; }
+
+  void write_background(TileGroup& group, const StagePlan& stage,
+                        const std::vector<StateUse>& uses) {
+    const BackgroundPlan plan =
+        plan_background(uses, planner_.sharding(), plan_.overlap.bucket, plan_.overlap.prefetch,
+                        plan_.state_bytes().gradient,
+                        [&](std::size_t position) { return own_parameters(stage, position); });
+    for (std::size_t i = 0; i < uses.size(); ++i) group.calls[i].after = plan.after[i];
+    for (const StateMove& move : plan.moves) {
+      const Phase phase = uses[move.call].makes_gradients ? Phase::backward : Phase::forward;
+      const Call& call = group.calls[move.call];
+      group.background.push_back(
+          {move_segment(stage, move, phase), call.micro_batch, call.layer, move.after});
+    }
+  }
+
+  /// Parameters of a block; the head's table counts with the embedding where a stage holds both and
+  /// the gradients of both uses add up.
+  ParametersByAxes own_parameters(const StagePlan& stage, std::size_t position) {
+    ParametersByAxes own = planner_.block_parameters(planner_.variant(stage.stage, position));
+    const Operator* table = tied_table();
+    if (planner_.sharding().zero() < 2 && table != nullptr && stage.embedding && position > 0 &&
+        position + 1 == graph_.chain.size()) {
+      own[planner_.splits().summed_gradients(*table)] -=
+          operand_elements(table->weights.front(), planner_.splits().local(*table, 1));
+    }
+    return own;
+  }
+
+  std::uint32_t move_segment(const StagePlan& stage, const StateMove& move, Phase phase) {
+    const auto key = std::make_tuple(move.kind, move.parameters, phase, stage.residency.in_sram);
+    const auto it = moves_.find(key);
+    if (it != moves_.end()) return it->second;
+    const StateBytes bytes = plan_.state_bytes();
+    const std::int64_t parameters = total(move.parameters);
+    SegmentWriter w = writer(move.kind == StateMove::Kind::gather ? "gather" : "reduce", stage);
+    switch (move.kind) {
+      case StateMove::Kind::gather:
+        w.allocate(space_of(stage, TensorClass::weight), parameters * bytes.weight);
+        state_.gather(w, move.parameters, phase, true);
+        break;
+      case StateMove::Kind::scatter: {
+        const bool cut = planner_.sharding().scattered() != 0;
+        state_.scatter(w, move.parameters, cut, true);
+        if (cut) {
+          w.release(space_of(stage, TensorClass::gradient), parameters * bytes.gradient);
+        }
+        break;
+      }
+      case StateMove::Kind::all_reduce:
+        state_.all_reduce(w, move.parameters, true);
+        break;
+    }
+    return moves_[key] = w.finish();
+  }
+
+  static Space space_of(const StagePlan& stage, TensorClass cls) {
+    return stage.residency[cls] ? Space::sram : Space::dram;
   }
 
   void write_peers(TileGroup& group, const StagePlan& stage, int replica) const {
@@ -142,19 +208,18 @@ class Lowering {
     SegmentWriter w = writer(name, stage);
 
     const Space saved_space = stage.residency[TensorClass::saved] ? Space::sram : Space::dram;
-    const Space weight_space = stage.residency[TensorClass::weight] ? Space::sram : Space::dram;
-    const Space gradient_space = stage.residency[TensorClass::gradient] ? Space::sram : Space::dram;
-    const ParametersByAxes parameters = planner_.block_parameters(block);
-    const StateBytes state = plan_.state_bytes();
-    const bool gathers = planner_.sharding().active() && planner_.sharding().zero() >= 3;
-    const bool scatters =
-        !forward && planner_.sharding().active() && planner_.sharding().zero() >= 2;
-    const std::int64_t gathered = gathers ? total(parameters) * state.weight : 0;
-    const std::int64_t reduced = scatters ? total(parameters) * state.gradient : 0;
+    const Space weight_space = space_of(stage, TensorClass::weight);
+    const Space gradient_space = space_of(stage, TensorClass::gradient);
+    const Sharding& sharding = planner_.sharding();
+    const ParametersByAxes parameters = sharding.cut(planner_.block_parameters(block));
+    const bool gathers = sharding.zero() >= 3 && !parameters.empty();
+    const bool scatters = !forward && sharding.zero() >= 2 && !parameters.empty();
+    const std::int64_t gathered = gathers ? total(parameters) * plan_.state_bytes().weight : 0;
+    const std::int64_t reduced = scatters ? total(parameters) * plan_.state_bytes().gradient : 0;
     w.allocate(Space::sram, c.footprint());
-    w.allocate(weight_space, gathered);
+    if (!beside()) w.allocate(weight_space, gathered);
     w.allocate(gradient_space, reduced);
-    if (gathers) {
+    if (gathers && !beside()) {
       state_.gather(w, parameters, forward ? Phase::forward : Phase::backward, false);
       w.gate(StateWriter::gathered());
     }
@@ -176,7 +241,7 @@ class Lowering {
       write_kernels(w, k.recompute, c.recompute, "", {}, Channel::forward, Peers::stage_next);
       write_kernels(w, k.backward, c.backward, k.input_gradient, sent, Channel::backward,
                     Peers::stage_previous);
-      if (scatters) {
+      if (scatters && !beside()) {
         std::vector<std::string> gradients;
         for (const Kernel& kernel : k.backward) {
           for (const Access& a : kernel.writes) {
@@ -188,7 +253,7 @@ class Lowering {
       }
       w.release(saved_space, k.stash_bytes() + k.rebuilt_bytes());
     }
-    w.release(gradient_space, reduced);
+    if (!beside()) w.release(gradient_space, reduced);
     w.release(weight_space, gathered);
     w.release(Space::sram, c.footprint());
     return w.finish();
@@ -231,17 +296,28 @@ class Lowering {
 
   // --- the end of the iteration ---
 
-  /// Parameters of the embedding table that two stages hold when it is tied and cut apart.
-  std::int64_t tied_parameters(const StagePlan& stage) const {
+  /// The embedding table, when the head shares it.
+  const Operator* tied_table() const {
     const Block& head = graph_.blocks[graph_.chain.back()];
     const Block& embedding = graph_.blocks[graph_.chain.front()];
-    if (!training() || plan_.pipeline == 1 ||
-        embedding.operators.front().kind != OpKind::embedding ||
-        head.operators.back().kind != OpKind::loss || !(stage.embedding || stage.head)) {
-      return 0;
+    if (embedding.operators.front().kind != OpKind::embedding ||
+        head.operators.back().kind != OpKind::loss) {
+      return nullptr;
     }
     const Operator& table = embedding.operators.front();
-    if (head.find(OpRole::head).weights.front().tensor != table.weights.front().tensor) return 0;
+    const bool shared =
+        head.find(OpRole::head).weights.front().tensor == table.weights.front().tensor;
+    return shared ? &table : nullptr;
+  }
+
+  /// Parameters of the embedding table that two stages hold when it is tied and cut apart.
+  std::int64_t tied_parameters(const StagePlan& stage) const {
+    const Operator* shared = tied_table();
+    if (!training() || plan_.pipeline == 1 || shared == nullptr ||
+        !(stage.embedding || stage.head)) {
+      return 0;
+    }
+    const Operator& table = *shared;
     const std::int64_t held =
         operand_elements(table.weights.front(), planner_.splits().local(table, 1));
     const Sharding& sharding = planner_.sharding();
@@ -267,9 +343,9 @@ class Lowering {
     if (steps) w.allocate(Space::sram, cost.footprint);
     const Sharding& sharding = planner_.sharding();
     if (!sharding.active()) {
-      state_.all_reduce(w, parameters, false);
+      if (!beside()) state_.all_reduce(w, parameters, false);
     } else {
-      if (sharding.zero() == 1) state_.scatter(w, parameters, false, false);
+      if (sharding.zero() == 1 && !beside()) state_.scatter(w, parameters, false, false);
       state_.all_reduce_parts(w, parameters);
     }
     if (tied > 0) {
@@ -338,6 +414,9 @@ class Lowering {
       std::tuple<ParametersByAxes, std::int64_t, std::array<bool, kTensorClasses>, std::int64_t>,
       std::uint32_t>
       updates_;
+  std::map<std::tuple<StateMove::Kind, ParametersByAxes, Phase, std::array<bool, kTensorClasses>>,
+           std::uint32_t>
+      moves_;
 };
 
 }  // namespace

@@ -109,6 +109,8 @@ std::uint32_t SegmentWriter::message(Opcode op, std::uint16_t name, Phase phase,
   i.channel = channel;
   i.operand = peer;
   i.share = share;
+  // What nothing here makes comes from an earlier call.
+  i.after_previous = op == Opcode::send && after.empty();
   return add(i, after);
 }
 

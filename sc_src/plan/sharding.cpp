@@ -22,6 +22,14 @@ std::int64_t Sharding::ways(AxisSet axes) const {
   return n;
 }
 
+ParametersByAxes Sharding::cut(const ParametersByAxes& parameters) const {
+  ParametersByAxes result;
+  for (const auto& entry : parameters) {
+    if (ways(entry.first) > 1) result.insert(entry);
+  }
+  return result;
+}
+
 std::int64_t Sharding::part(const ParametersByAxes& parameters) const {
   std::int64_t sum = 0;
   for (const auto& [axes, n] : parameters) sum += (n + ways(axes) - 1) / ways(axes);

@@ -6,6 +6,8 @@
 #include <tilewright/base/error.h>
 #include <tilewright/plan/stage_plan.h>
 
+#include "background.h"
+
 namespace tilewright {
 namespace {
 
@@ -115,7 +117,7 @@ KernelOptions StagePlanner::kernel_options(std::int64_t samples, const Dropped& 
   o.precision = plan_.precision;
   o.state = plan_.state_bytes();
   o.training = plan_.mode == Mode::training;
-  o.accumulate = sharding_.zero() < 2;
+  o.scattered = sharding_.scattered();
   o.tensor_chunks = plan_.overlap.tensor_chunks;
   o.dropped = dropped;
   o.fuse_attention = plan_.fuse_attention;
@@ -283,15 +285,23 @@ void StagePlanner::list_memory(StagePlan& s) {
   add(fmt::format("stashed activations ({} micro-batches in flight)", s.in_flight),
       TensorClass::saved, stash * s.in_flight, true);
   add("recomputed activations (1 layer)", TensorClass::saved, rebuilt, true);
-  std::int64_t block = 0;  // parameters of the largest
+  std::int64_t block = 0;  // parameters of the largest that are cut
   for (std::size_t i = s.range.first; i < s.range.last; ++i) {
-    block = std::max(block, total(block_parameters(variant(s.stage, i))));
+    block = std::max(block, total(sharding_.cut(block_parameters(variant(s.stage, i)))));
   }
-  if (sharding_.active() && sharding_.zero() >= 3) {
-    add("gathered weights (1 block)", TensorClass::weight, block * state.weight, true);
+  const bool beside = plan_.overlap.bucket > 0;
+  const auto blocks = [](std::int64_t n) {
+    return n == 1 ? "1 block" : fmt::format("{} blocks", n);
+  };
+  if (sharding_.zero() >= 3) {
+    const std::int64_t n = beside ? gathered_blocks(plan_.overlap.prefetch) : 1;
+    add(fmt::format("gathered weights ({})", blocks(n)), TensorClass::weight,
+        n * block * state.weight, true);
   }
-  if (sharding_.active() && sharding_.zero() >= 2) {
-    add("gradients to be reduced (1 block)", TensorClass::gradient, block * state.gradient, true);
+  if (sharding_.zero() >= 2) {
+    const std::int64_t n = beside ? kScatteredBlocks : 1;
+    add(fmt::format("gradients to be scattered ({})", blocks(n)), TensorClass::gradient,
+        n * block * state.gradient, true);
   }
   add("temporary activations", TensorClass::temporary, temporaries);
   std::stable_sort(s.memory.begin(), s.memory.end(),

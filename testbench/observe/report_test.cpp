@@ -190,8 +190,8 @@ TEST(TextReport, SaysHowMuchOfTheCommunicationIsHidden) {
   EXPECT_THAT(text_report(r),
               HasSubstr("\nCommunication (mean over the tiles used)\n"
                         "                   under way    waited for        hidden\n"
-                        "  tensor          300.0 ms      300.0 ms           0 s    0.0 %\n"
-                        "  data            800.0 ms      200.0 ms      600.0 ms   75.0 %\n\n"));
+                        "  tensor            300.0 ms      300.0 ms           0 s    0.0 %\n"
+                        "  data              800.0 ms      200.0 ms      600.0 ms   75.0 %\n\n"));
 }
 
 // What few plans have is shown when there is some of it; what every plan has, always.

@@ -125,6 +125,8 @@ PlanConfig draw_plan(Draw& draw, bool experts) {
   if (draw.chance(15)) p.partition = PartitionPreset::streaming;
   if (draw.chance(15)) p.partition = PartitionPreset::accpar;
   if (draw.chance(30)) p.overlap.tensor_chunks = draw.one_of({2, 3});
+  if (draw.chance(40)) p.overlap.bucket = draw.one_of({1, 50'000, 10'000'000});
+  p.overlap.prefetch = draw.one_of({0, 1, 2});
   if (draw.chance(40)) p.uneven = Uneven::pad;
   if (draw.chance(30)) {
     const auto axis = p.tensor_shape.empty() ? "tensor" : draw.one_of({"tensor_x", "tensor_y"});

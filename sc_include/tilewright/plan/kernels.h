@@ -89,9 +89,9 @@ struct KernelOptions {
   DType precision = DType::fp16;
   StateBytes state{};
   bool training = true;
-  /// Weight gradients are added to what earlier micro-batches left; otherwise they are reduced
-  /// micro-batch by micro-batch (ZeRO 2 and 3).
-  bool accumulate = true;
+  /// Weight gradients are added to what earlier micro-batches left, but for those summed over these
+  /// axes, which are scattered micro-batch by micro-batch (ZeRO 2 and 3).
+  AxisSet scattered = 0;
   /// Sums over the tensor axes run beside the GEMMs that make them, in so many chunks.
   int tensor_chunks = 1;
   Dropped dropped{};

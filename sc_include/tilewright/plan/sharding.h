@@ -26,6 +26,10 @@ class Sharding {
   bool active() const { return zero_ > 0 && axes_ != 0; }
   /// Ways in which state is cut.
   std::int64_t ways(AxisSet axes) const;
+  /// Axes over which gradients are scattered in every micro-batch: none below stage 2.
+  AxisSet scattered() const { return zero_ >= 2 ? axes_ : 0; }
+  /// The parameters that are cut at all.
+  ParametersByAxes cut(const ParametersByAxes& parameters) const;
 
   /// Of what a rank works with, what it keeps; rounded up where it does not divide.
   std::int64_t part(const ParametersByAxes& parameters) const;

@@ -1,0 +1,138 @@
+// Communication beside computation: what is hidden, what stays exposed.
+#include <gtest/gtest.h>
+
+#include <tilewright/simulate/simulate.h>
+#include <tilewright/workload/decoder.h>
+
+namespace tilewright {
+namespace {
+
+DecoderConfig trunk() {
+  DecoderConfig c;
+  c.name = "trunk";
+  c.layers = 8;
+  c.hidden = 256;
+  c.heads = c.kv_heads = 8;
+  c.head_dim = 32;
+  c.ffn = 1024;
+  c.vocab = 0;
+  c.sequence = c.max_positions = 128;
+  return c;
+}
+
+/// Matrix engines and links alone take time.
+MachineConfig row(int tiles, double bandwidth) {
+  MachineConfig m;
+  m.name = "row";
+  m.tiles_x = tiles;
+  m.matrix.peak["fp16"] = FlopRate(1e12);
+  m.vector.throughput = Frequency::unlimited();
+  m.sram.capacity = Bytes(1e12);
+  m.noc.link = m.noc.die_link = {Bandwidth(bandwidth), Seconds(0)};
+  return m;
+}
+
+PlanConfig replicas(int data, std::int64_t micro_batches) {
+  PlanConfig p;
+  p.name = "test";
+  p.data = data;
+  p.micro_batch = 1;
+  p.global_batch = data * micro_batches;
+  p.optimizer = OptimizerKind::none;
+  return p;
+}
+
+/// Seconds of a ring all-reduce, reduce-scatter (half) or all-gather (half) of `bytes`.
+double all_reduce(std::int64_t bytes, int ranks, double bandwidth) {
+  return 2.0 * (ranks - 1) / ranks * static_cast<double>(bytes) / bandwidth;
+}
+
+struct Job {
+  Graph graph = build_graph(trunk());
+  double compute(std::int64_t micro_batches) const {
+    return graph.training_flop().value() * static_cast<double>(micro_batches) * 1e-12;
+  }
+  std::int64_t gradient_bytes() const { return graph.parameters() * 2; }
+};
+
+// One simulation per process: each case is a test of its own.
+
+TEST(Overlap, WithoutBucketsEverythingIsExposed) {
+  const Job job;
+  const double slow = 4e9;
+  const Result r = simulate(row(4, slow), job.graph, replicas(4, 2));
+  const double expected = job.compute(2) + all_reduce(job.gradient_bytes(), 4, slow);
+  EXPECT_NEAR(r.iteration_time.value(), expected, 1e-3 * expected);
+}
+
+TEST(Overlap, BucketsHideAllButTheLastBlock) {
+  const Job job;
+  // Links so fast that a layer's gradients pass while the next layer's backward runs.
+  const double fast = 50e9;
+  const double layer = all_reduce(job.gradient_bytes() / 8, 4, fast);
+  ASSERT_LT(layer, job.compute(1) / 8 * 2 / 3);
+  PlanConfig p = replicas(4, 2);
+  p.overlap.bucket = 1;
+  const Result r = simulate(row(4, fast), job.graph, p);
+  const double expected = job.compute(2) + layer;
+  EXPECT_NEAR(r.iteration_time.value(), expected, 1e-3 * expected);
+}
+
+TEST(Overlap, SlowLinksLeaveWhatComputationDoesNotCover) {
+  const Job job;
+  const double slow = 2e9;
+  const double layer = all_reduce(job.gradient_bytes() / 8, 4, slow);
+  ASSERT_GT(layer, job.compute(1) / 8);
+  PlanConfig p = replicas(4, 1);
+  p.overlap.bucket = 1;
+  const Result r = simulate(row(4, slow), job.graph, p);
+  // The first gradients are there after the last layer's backward; from then on the links are busy.
+  const double first = job.compute(1) / 3 + job.compute(1) * 2 / 3 / 8;
+  EXPECT_NEAR(r.iteration_time.value(), first + 8 * layer, 2e-3 * (first + 8 * layer));
+}
+
+TEST(Overlap, ZeroThreeGathersAhead) {
+  const Job job;
+  const double fast = 100e9;
+  PlanConfig p = replicas(4, 2);
+  p.zero = 3;
+  p.overlap.bucket = 1;
+  const double gather = all_reduce(job.gradient_bytes() / 8, 4, fast) / 2;
+  ASSERT_LT(2 * gather, job.compute(1) / 3 / 8);
+  const Result r = simulate(row(4, fast), job.graph, p);
+  // Only the first gather and the last scatter are not beside a computation.
+  const double expected = job.compute(2) + 2 * gather;
+  EXPECT_NEAR(r.iteration_time.value(), expected, 2e-3 * expected);
+}
+
+TEST(Overlap, ZeroThreeWithoutPrefetchWaitsForEveryGather) {
+  const Job job;
+  const double fast = 100e9;
+  PlanConfig p = replicas(4, 2);
+  p.zero = 3;
+  p.overlap.bucket = 1;
+  p.overlap.prefetch = 0;
+  const double gather = all_reduce(job.gradient_bytes() / 8, 4, fast) / 2;
+  const Result r = simulate(row(4, fast), job.graph, p);
+  // Two micro-batches of eight forward and eight backward passes. In backward a gather waits behind
+  // the scatter of the layer before.
+  EXPECT_GT(r.iteration_time.value(), job.compute(2) + 32 * gather);
+  EXPECT_LT(r.iteration_time.value(), job.compute(2) + 50 * gather);
+}
+
+TEST(Overlap, ChunksHideTensorParallelSums) {
+  const Job job;
+  PlanConfig p = replicas(1, 1);
+  p.tensor = 4;
+  const double fast = 100e9;
+  p.overlap.tensor_chunks = 8;
+  const Result r = simulate(row(4, fast), job.graph, p);
+  const double sums = 8 * 4 * all_reduce(2 * 128 * 256, 4, fast);
+  // The last eighth of each sum comes after its GEMM.
+  const double expected = job.compute(1) / 4 + sums / 8;
+  EXPECT_NEAR(r.iteration_time.value(), expected, 1e-3 * expected);
+  EXPECT_DOUBLE_EQ(r.flops_hardware.value(), r.flops_model.value());
+}
+
+}  // namespace
+}  // namespace tilewright
