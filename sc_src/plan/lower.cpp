@@ -56,14 +56,13 @@ class Lowering {
     }
 
     const std::vector<std::int64_t> samples = plan_.micro_batches(replica);
-    const auto orders = make_schedule(plan_.schedule, plan_.mode, plan_.pipeline,
-                                      static_cast<std::uint32_t>(samples.size()));
-    for (const Slot slot : orders[static_cast<std::size_t>(stage.stage)]) {
+    const Schedule schedule = plan_.replica_schedule(replica);
+    for (const Slot& slot : schedule.orders[static_cast<std::size_t>(stage.stage)]) {
       const std::size_t n = stage.range.size();
+      const bool backward = slot.phase == SlotPhase::backward;
       for (std::size_t i = 0; i < n; ++i) {
-        const std::size_t position =
-            slot.backward ? stage.range.last - 1 - i : stage.range.first + i;
-        const Pass pass = slot.backward ? Pass::backward : Pass::forward;
+        const std::size_t position = backward ? stage.range.last - 1 - i : stage.range.first + i;
+        const Pass pass = backward ? Pass::backward : Pass::forward;
         const std::uint32_t segment =
             block_segment(stage, position, pass, samples[slot.micro_batch]);
         group.calls.push_back({segment, slot.micro_batch, static_cast<std::uint32_t>(position)});
@@ -75,7 +74,7 @@ class Lowering {
     }
     peers_.fill(group, placement_, stage.stage, replica);
     write_peers(group, stage, replica);
-    if (replica == 0 && stage.stage == 0) out_.orders = orders;
+    if (replica == 0 && stage.stage == 0) out_.schedule = schedule;
     out_.program.groups.push_back(std::move(group));
   }
 
@@ -294,25 +293,28 @@ class Lowering {
   void bounds() {
     const std::vector<std::int64_t> samples = plan_.micro_batches(0);
     // Seconds of a whole slot by (stage, samples, direction).
-    std::map<std::tuple<int, std::int64_t, bool>, double> slots;
-    const auto slot_seconds = [&](int s, Slot slot) {
+    std::map<std::tuple<int, std::int64_t, SlotPhase>, double> slots;
+    const auto slot_seconds = [&](int s, const Slot& slot) {
       const std::int64_t n = samples[slot.micro_batch];
-      const auto key = std::make_tuple(s, n, slot.backward);
+      const auto key = std::make_tuple(s, n, slot.phase);
       const auto it = slots.find(key);
       if (it != slots.end()) return it->second;
       const StagePlan& stage = out_.stages[static_cast<std::size_t>(s)];
       double t = 0;
       for (std::size_t i = stage.range.first; i < stage.range.last; ++i) {
         const BlockKernels& k = planner_.kernels(graph_.chain[i], n);
-        t += slot.backward ? matrix_seconds(k.recompute) + matrix_seconds(k.backward)
-                           : matrix_seconds(k.forward);
+        t += slot.phase == SlotPhase::backward
+                 ? matrix_seconds(k.recompute) + matrix_seconds(k.backward)
+                 : matrix_seconds(k.forward);
       }
       return slots[key] = t;
     };
-    out_.pipeline_bound = schedule_length(out_.orders, slot_seconds);
+    out_.pipeline_bound = schedule_length(out_.schedule, slot_seconds);
     for (int s = 0; s < plan_.pipeline; ++s) {
       double t = 0;
-      for (const Slot slot : out_.orders[static_cast<std::size_t>(s)]) t += slot_seconds(s, slot);
+      for (const Slot& slot : out_.schedule.orders[static_cast<std::size_t>(s)]) {
+        t += slot_seconds(s, slot);
+      }
       out_.compute_bound = std::max(out_.compute_bound, t);
     }
     const double per_sample = (training() ? graph_.training_flop() : graph_.forward_flop()).value();

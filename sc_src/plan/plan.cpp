@@ -76,4 +76,24 @@ std::vector<std::int64_t> PlanConfig::micro_batches(int replica) const {
   return sizes;
 }
 
+int PlanConfig::chunks() const {
+  switch (schedule) {
+    case ScheduleKind::interleaved:
+      return interleaved_chunks;
+    case ScheduleKind::zb_v:
+      return 2;
+    case ScheduleKind::file:
+      return own_schedule->chunks;
+    default:
+      return 1;
+  }
+}
+
+Schedule PlanConfig::replica_schedule(int replica) const {
+  if (schedule == ScheduleKind::file) return *own_schedule;
+  const auto m = static_cast<std::uint32_t>(micro_batches(replica).size());
+  return mode == Mode::inference ? make_streaming(pipeline, m, chunks())
+                                 : make_schedule(schedule, pipeline, m, chunks());
+}
+
 }  // namespace tilewright

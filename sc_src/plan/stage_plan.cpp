@@ -75,6 +75,7 @@ StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const Mac
       splits_(make_splits(plan, graph)),
       sharding_(graph, splits_, plan.zero),
       boundary_(boundary_layouts(graph, splits_)),
+      schedule_(plan.replica_schedule(0)),
       dram_of_(assign_dram(machine)) {
   clients_.assign(machine.dram.sites.size(), 0);
   std::size_t per_tile = 1;
@@ -205,11 +206,7 @@ StagePlan StagePlanner::plan_stage(int stage, const StageRange& range) {
       if (local > 0) s.parameters_by_axes[splits_.summed_gradients(op)] += local;
     }
   }
-  const auto m = static_cast<std::uint32_t>(plan_.micro_batches(0).size());
-  s.in_flight = plan_.mode == Mode::inference
-                    ? 1
-                    : peak_in_flight(make_schedule(plan_.schedule, plan_.mode, plan_.pipeline,
-                                                   m)[static_cast<std::size_t>(stage)]);
+  s.in_flight = plan_.mode == Mode::inference ? 1 : peak_in_flight(schedule_, stage);
   list_memory(s);
   if (!choose_residency(s)) {
     const auto capacity = static_cast<std::int64_t>(machine_.sram.capacity.value());

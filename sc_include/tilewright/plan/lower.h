@@ -13,7 +13,7 @@ struct LoweredPlan {
   Program program;  ///< sealed
   Placement placement;
   std::vector<StagePlan> stages;
-  std::vector<StageOrder> orders;  ///< schedule of the largest replica
+  Schedule schedule;         ///< of the largest replica
   double compute_bound = 0;  ///< seconds: the busiest stage's matrix engines, by their timing model
   double pipeline_bound = 0;  ///< seconds: the schedule with matrix work alone
   double model_flop = 0;      ///< of the iteration, all replicas, no recomputation

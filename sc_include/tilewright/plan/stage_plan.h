@@ -105,6 +105,7 @@ class StagePlanner {
   const Splits splits_;
   const Sharding sharding_;
   const Layouts boundary_;
+  const Schedule schedule_;  // of the largest replica
   IdVector<TileId, std::vector<DramId>> dram_of_;
   std::vector<int> clients_;  // per controller
   TileRates rates_;
