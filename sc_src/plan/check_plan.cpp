@@ -188,11 +188,18 @@ void check_stages(const PlanConfig& plan, const Graph& graph) {
                      "allowed: 1 to {}",
                      plan.pipeline, graph.model, layers, layers));
   }
+  if (plan.virtual_stages() > layers) {
+    fail(plan, plan.where_schedule, "schedule",
+         fmt::format("{} stages of {} chunks need at least {} layers, but model '{}' has {}; "
+                     "allowed: pipeline × chunks up to {}",
+                     plan.pipeline, plan.chunks(), plan.virtual_stages(), graph.model, layers,
+                     layers));
+  }
   if (plan.stage_layers.empty()) return;
-  if (plan.stage_layers.size() != static_cast<std::size_t>(plan.pipeline)) {
+  if (plan.stage_layers.size() != static_cast<std::size_t>(plan.virtual_stages())) {
     fail(plan, plan.where_stages, "stages",
-         fmt::format("{} stages are listed, the pipeline degree is {}", plan.stage_layers.size(),
-                     plan.pipeline));
+         fmt::format("{} stages are listed, pipeline degree × chunks are {}",
+                     plan.stage_layers.size(), plan.virtual_stages()));
   }
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < plan.stage_layers.size(); ++i) {
@@ -207,6 +214,27 @@ void check_stages(const PlanConfig& plan, const Graph& graph) {
     fail(plan, plan.where_stages, "stages",
          fmt::format("the stages [{}] hold {} layers, model '{}' has {}; their sum must be {}",
                      fmt::join(plan.stage_layers, ", "), sum, graph.model, layers, layers));
+  }
+}
+
+/// A user's own schedule is for one number of stages and of micro-batches.
+void check_schedule(const PlanConfig& plan) {
+  if (plan.mode == Mode::inference && plan.splits_backward()) {
+    fail(plan, plan.where_schedule, "schedule", "inference has no backward pass to split");
+  }
+  if (plan.schedule != ScheduleKind::file) return;
+  const Schedule& s = *plan.own_schedule;
+  if (s.stages() != plan.pipeline) {
+    fail(plan, plan.where_schedule, "schedule",
+         fmt::format("schedule '{}' is for {} stages, the pipeline degree is {}", s.name,
+                     s.stages(), plan.pipeline));
+  }
+  for (const int replica : {0, plan.replicas() - 1}) {
+    const std::size_t m = plan.micro_batch_count(replica);
+    if (s.micro_batches == m) continue;
+    fail(plan, plan.where_schedule, "schedule",
+         fmt::format("schedule '{}' is for {} micro-batches, replica {} has {}", s.name,
+                     s.micro_batches, replica, m));
   }
 }
 
@@ -282,6 +310,7 @@ void check_plan(const PlanConfig& plan, const Graph& graph, const MachineConfig&
   const Splits splits = make_splits(plan, graph);
   check_tensor(plan, graph, splits);
   check_extents(plan, graph, splits);
+  check_schedule(plan);
   check_stages(plan, graph);
   check_tiles(plan, machine);
   check_precision(plan, machine);

@@ -21,7 +21,7 @@ std::string print(std::int64_t bytes) {
 }  // namespace
 
 bool BlockCosts::feasible() const {
-  for (const auto* list : {&forward, &recompute, &backward}) {
+  for (const auto* list : {&forward, &recompute, &backward, &weight}) {
     for (const KernelCost& c : *list) {
       if (!c.feasible) return false;
     }
@@ -31,10 +31,28 @@ bool BlockCosts::feasible() const {
 
 std::int64_t BlockCosts::footprint() const {
   std::int64_t largest = 0;
-  for (const auto* list : {&forward, &recompute, &backward}) {
+  for (const auto* list : {&forward, &recompute, &backward, &weight}) {
     for (const KernelCost& c : *list) largest = std::max(largest, c.footprint);
   }
   return largest;
+}
+
+std::vector<std::size_t> StagePlan::positions() const {
+  std::vector<std::size_t> result;
+  for (const ChunkPlan& chunk : chunks) {
+    for (std::size_t i = chunk.range.first; i < chunk.range.last; ++i) result.push_back(i);
+  }
+  return result;
+}
+
+std::string StagePlan::layers_text() const {
+  std::string text;
+  for (const ChunkPlan& c : chunks) {
+    text += text.empty() ? "" : ",";
+    text += c.layers == 1 ? fmt::format("{}", c.first_layer)
+                          : fmt::format("{}-{}", c.first_layer, c.first_layer + c.layers - 1);
+  }
+  return text;
 }
 
 std::int64_t StagePlan::dram_bytes() const {
@@ -75,7 +93,6 @@ StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const Mac
       splits_(make_splits(plan, graph)),
       sharding_(graph, splits_, plan.zero),
       boundary_(boundary_layouts(graph, splits_)),
-      schedule_(plan.replica_schedule(0)),
       dram_of_(assign_dram(machine)) {
   clients_.assign(machine.dram.sites.size(), 0);
   std::size_t per_tile = 1;
@@ -95,6 +112,7 @@ KernelOptions StagePlanner::kernel_options(std::int64_t samples) const {
   o.training = plan_.mode == Mode::training;
   o.recompute = plan_.recomputation == Recomputation::full;
   o.accumulate = sharding_.zero() < 2;
+  o.split_backward = plan_.splits_backward();
   return o;
 }
 
@@ -131,7 +149,9 @@ const BlockCosts& StagePlanner::costs(std::uint32_t block, std::int64_t samples,
     }
     return result;
   };
-  return costs_.emplace(key, BlockCosts{each(k.forward), each(k.recompute), each(k.backward)})
+  return costs_
+      .emplace(key,
+               BlockCosts{each(k.forward), each(k.recompute), each(k.backward), each(k.weight)})
       .first->second;
 }
 
@@ -152,7 +172,7 @@ std::vector<StageRange> StagePlanner::cut() const {
     const BlockKernels k = make_kernels(block, kernel_options(plan_.group_micro_batch()));
     const auto free = static_cast<std::int64_t>(machine_.sram.capacity.value());
     double seconds = 0;
-    for (const auto* list : {&k.forward, &k.recompute, &k.backward}) {
+    for (const auto* list : {&k.forward, &k.recompute, &k.backward, &k.weight}) {
       if (!training && list != &k.forward) continue;
       for (const Kernel& kernel : *list) {
         const KernelCost c =
@@ -168,34 +188,83 @@ std::vector<StageRange> StagePlanner::cut() const {
     is_layer.push_back(graph_.blocks[b].is_layer());
     cost.push_back(of_block[b]);
   }
-  return plan_.stage_layers.empty() ? balance_stages(cost, is_layer, plan_.pipeline)
+  return plan_.stage_layers.empty() ? balance_stages(cost, is_layer, plan_.virtual_stages())
                                     : explicit_stages(is_layer, plan_.stage_layers);
 }
 
 std::vector<StagePlan> StagePlanner::plan_stages() {
   const std::vector<StageRange> ranges = cut();
   std::vector<StagePlan> stages;
-  for (int s = 0; s < plan_.pipeline; ++s) {
-    stages.push_back(plan_stage(s, ranges[static_cast<std::size_t>(s)]));
-  }
+  for (int s = 0; s < plan_.pipeline; ++s) stages.push_back(plan_stage(s, ranges));
   check_dram(stages);
   return stages;
 }
 
-StagePlan StagePlanner::plan_stage(int stage, const StageRange& range) {
+const Schedule& StagePlanner::schedule(int replica) {
+  const std::size_t m = plan_.micro_batch_count(replica);
+  const auto it = schedules_.find(m);
+  return it != schedules_.end()
+             ? it->second
+             : schedules_.emplace(m, plan_.replica_schedule(replica)).first->second;
+}
+
+CallMemory StagePlanner::call_memory(const ChunkPlan& chunk, std::size_t position, SlotPhase phase,
+                                     std::int64_t samples) {
+  const Schedule& s = schedule(0);
+  const Handover below =
+      position == chunk.range.first ? handover(s, chunk.virtual_stage - 1) : Handover::at_once;
+  const Handover above =
+      position + 1 == chunk.range.last ? handover(s, chunk.virtual_stage) : Handover::at_once;
+  return tilewright::call_memory(kernels(graph_.chain[position], samples), s, phase, below, above);
+}
+
+KeptBytes StagePlanner::kept(const StagePlan& stage) {
+  KeptBytes most{};
+  // Replicas differ by a micro-batch, or by the samples of the last one.
+  for (const int replica : {0, plan_.replicas() - 1}) {
+    const std::vector<std::int64_t> samples = plan_.micro_batches(replica);
+    std::map<std::tuple<int, SlotPhase, std::int64_t>, SlotMemory> slots;
+    const auto memory = [&](const Slot& slot) -> const SlotMemory& {
+      const ChunkPlan& chunk = stage.chunks[slot.chunk];
+      const auto key = std::make_tuple(int{slot.chunk}, slot.phase, samples[slot.micro_batch]);
+      const auto it = slots.find(key);
+      if (it != slots.end()) return it->second;
+      std::vector<CallMemory> calls;
+      for (std::size_t i = chunk.range.first; i < chunk.range.last; ++i) {
+        calls.push_back(call_memory(chunk, i, slot.phase, samples[slot.micro_batch]));
+      }
+      if (slot.phase != SlotPhase::forward) std::reverse(calls.begin(), calls.end());
+      return slots.emplace(key, SlotMemory(std::move(calls))).first->second;
+    };
+    const auto& order = schedule(replica).orders[static_cast<std::size_t>(stage.stage)];
+    const KeptBytes kept = peak_kept(order, memory);
+    const std::int64_t parked = std::max(kept.back(), most.back());
+    if (saved_bytes(kept) > saved_bytes(most)) most = kept;
+    most.back() = parked;
+  }
+  return most;
+}
+
+StagePlan StagePlanner::plan_stage(int stage, const std::vector<StageRange>& virtual_stages) {
   StagePlan s;
   s.stage = stage;
-  s.range = range;
-  std::int64_t before = 0;
-  for (std::size_t i = 0; i < range.first; ++i) before += graph_.block(i).is_layer() ? 1 : 0;
-  s.first_layer = before;
+  for (int c = 0; c < plan_.chunks(); ++c) {
+    ChunkPlan chunk;
+    chunk.virtual_stage = schedule(0).virtual_stage(stage, c);
+    chunk.range = virtual_stages[static_cast<std::size_t>(chunk.virtual_stage)];
+    for (std::size_t i = 0; i < chunk.range.last; ++i) {
+      if (!graph_.block(i).is_layer()) continue;
+      ++(i < chunk.range.first ? chunk.first_layer : chunk.layers);
+    }
+    s.layers += chunk.layers;
+    s.chunks.push_back(chunk);
+  }
 
   const Splits whole({});
   std::set<std::string> tied;  // a table shared by embedding and head is held once per stage
-  for (std::size_t i = range.first; i < range.last; ++i) {
+  for (const std::size_t i : s.positions()) {
     const Block& block = graph_.block(i);
     const bool layer = block.is_layer();
-    s.layers += layer ? 1 : 0;
     s.embedding |= block.operators.front().kind == OpKind::embedding;
     s.head |= block.operators.back().kind == OpKind::loss;
     for (const Operator& op : block.operators) {
@@ -206,7 +275,11 @@ StagePlan StagePlanner::plan_stage(int stage, const StageRange& range) {
       if (local > 0) s.parameters_by_axes[splits_.summed_gradients(op)] += local;
     }
   }
-  s.in_flight = plan_.mode == Mode::inference ? 1 : peak_in_flight(schedule_, stage);
+  if (plan_.mode == Mode::training) {
+    for (const int replica : {0, plan_.replicas() - 1}) {
+      s.in_flight = std::max(s.in_flight, peak_in_flight(schedule(replica), stage));
+    }
+  }
   list_memory(s);
   if (!choose_residency(s)) {
     const auto capacity = static_cast<std::int64_t>(machine_.sram.capacity.value());
@@ -229,13 +302,13 @@ StagePlan StagePlanner::plan_stage(int stage, const StageRange& range) {
 
 void StagePlanner::list_memory(StagePlan& s) {
   const StateBytes state = plan_.state_bytes();
-  std::int64_t stash = 0, rebuilt = 0, temporaries = 0;
-  for (std::size_t i = s.range.first; i < s.range.last; ++i) {
-    const BlockKernels& k = kernels(graph_.chain[i], plan_.group_micro_batch());
-    stash += k.stash_bytes();
-    rebuilt = std::max(rebuilt, k.rebuilt_bytes());
-    temporaries = std::max(temporaries, k.temporaries);
+  std::int64_t temporaries = 0;
+  for (const std::size_t i : s.positions()) {
+    temporaries =
+        std::max(temporaries, kernels(graph_.chain[i], plan_.group_micro_batch()).temporaries);
   }
+  const KeptBytes most = kept(s);
+  const auto kept_for = [&](Kept kind) { return most[static_cast<std::size_t>(kind)]; };
   const auto add = [&](std::string name, TensorClass cls, std::int64_t bytes,
                        bool transient = false) {
     if (bytes > 0) s.memory.push_back({std::move(name), cls, bytes, false, transient});
@@ -245,11 +318,15 @@ void StagePlanner::list_memory(StagePlan& s) {
       sharding_.gradients(s.parameters_by_axes) * state.gradient);
   add("optimiser state", TensorClass::optimizer,
       sharding_.optimizer(s.parameters_by_axes) * state.optimizer);
-  add(fmt::format("stashed activations ({} micro-batches in flight)", s.in_flight),
-      TensorClass::saved, stash * s.in_flight, true);
-  add("recomputed activations (1 layer)", TensorClass::saved, rebuilt, true);
+  add(fmt::format("stashed activations ({} micro-batches{} in flight)", s.in_flight,
+                  s.chunks.size() > 1 ? " of a chunk" : ""),
+      TensorClass::saved, kept_for(Kept::stash), true);
+  add(plan_.splits_backward() ? "recomputed activations" : "recomputed activations (1 layer)",
+      TensorClass::saved, kept_for(Kept::rebuilt), true);
+  add("gradients until their weight gradients", TensorClass::saved, kept_for(Kept::gradient), true);
+  add("activations between chunks", TensorClass::temporary, kept_for(Kept::parked), true);
   std::int64_t block = 0;  // parameters of the largest
-  for (std::size_t i = s.range.first; i < s.range.last; ++i) {
+  for (const std::size_t i : s.positions()) {
     block = std::max(block, total(block_parameters(graph_.chain[i])));
   }
   if (sharding_.active() && sharding_.zero() >= 3) {
@@ -270,7 +347,7 @@ std::optional<std::pair<double, double>> StagePlanner::evaluate(const StagePlan&
     traffic += times * static_cast<double>(c.load + c.store);
   };
   const auto micro_batches = static_cast<double>(plan_.micro_batches(0).size());
-  for (std::size_t i = s.range.first; i < s.range.last; ++i) {
+  for (const std::size_t i : s.positions()) {
     const BlockKernels& k = kernels(graph_.chain[i], plan_.group_micro_batch());
     const BlockCosts& c =
         costs(graph_.chain[i], plan_.group_micro_batch(), s.residency, s.sram_resident);
@@ -283,6 +360,9 @@ std::optional<std::pair<double, double>> StagePlanner::evaluate(const StagePlan&
     }
     for (std::size_t j = 0; j < k.backward.size(); ++j) {
       account(k.backward[j], c.backward[j], micro_batches);
+    }
+    for (std::size_t j = 0; j < k.weight.size(); ++j) {
+      account(k.weight[j], c.weight[j], micro_batches);
     }
   }
   if (plan_.mode == Mode::training && plan_.optimizer != OptimizerKind::none) {
@@ -322,7 +402,7 @@ bool StagePlanner::choose_residency(StagePlan& stage) {
   if (!best) return false;
   stage = chosen;
   for (MemoryItem& item : stage.memory) item.in_sram = stage.residency[item.cls];
-  for (std::size_t i = stage.range.first; i < stage.range.last; ++i) {
+  for (const std::size_t i : stage.positions()) {
     stage.sram_working = std::max(
         stage.sram_working,
         costs(graph_.chain[i], plan_.group_micro_batch(), stage.residency, stage.sram_resident)
@@ -367,12 +447,11 @@ void StagePlanner::refuse(const StagePlan& stage, const std::string& where, std:
                           std::int64_t capacity, bool sram) {
   const TileId first = placement_.tile(stage.stage, 0, 0);
   std::string text = fmt::format(
-      "{}: out of memory: stage {} (layers {}-{}, from tile ({},{})) needs {} in the {}, which "
+      "{}: out of memory: stage {} (layers {}, from tile ({},{})) needs {} in the {}, which "
       "holds "
       "{}\n  largest consumers per tile:",
-      plan_.where_batch.empty() ? "plan" : plan_.where_batch, stage.stage, stage.first_layer,
-      stage.first_layer + stage.layers - 1, machine_.x(first), machine_.y(first), print(need),
-      where, print(capacity));
+      plan_.where_batch.empty() ? "plan" : plan_.where_batch, stage.stage, stage.layers_text(),
+      machine_.x(first), machine_.y(first), print(need), where, print(capacity));
   for (std::size_t i = 0; i < stage.memory.size() && i < 3; ++i) {
     text += fmt::format("\n    {}: {}", stage.memory[i].name, print(stage.memory[i].bytes));
   }

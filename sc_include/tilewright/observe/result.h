@@ -18,9 +18,15 @@ struct Utilisation {
   std::string where;         ///< "link (3,0)->(4,0) die-to-die", "dram 5 at (0,1)"
 };
 
+/// A run of decoder layers.
+struct LayerRange {
+  std::int64_t first = 0, count = 0;
+};
+
 struct StageResult {
   int stage = 0;
   std::int64_t first_layer = 0, layers = 0;  ///< decoder layers held
+  std::vector<LayerRange> chunks;            ///< the runs that they come in
   bool embedding = false, head = false;
   int tiles = 0;  ///< all replicas
   std::int64_t parameters = 0;

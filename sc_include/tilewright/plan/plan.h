@@ -134,9 +134,12 @@ struct PlanConfig {
   /// Sizes of the micro-batches of a tile group, in order; all group_micro_batch() but possibly the
   /// last.
   std::vector<std::int64_t> micro_batches(int replica) const;
+  std::size_t micro_batch_count(int replica) const;
   /// Virtual stages that a stage holds.
   int chunks() const;
   int virtual_stages() const { return pipeline * chunks(); }
+  /// Weight gradients have slots of their own.
+  bool splits_backward() const;
   /// What the stages of a tile group run. Inference streams, whatever the kind is.
   Schedule replica_schedule(int replica) const;
 };
