@@ -28,6 +28,8 @@ void describe_settings(Description& out, const std::string& kind, const Document
 void describe_platform(Description& out, const Inputs::Platform& platform);
 void describe_model(Description& out, const Inputs::Model& model);
 void describe_plan(Description& out, const Inputs::Plan& plan);
+/// The plan's schedule as a schedule file: for a user to start from.
+std::string schedule_file(const PlanConfig& plan);
 /// What only the three files together say: whether the plan fits, and where its ranks sit.
 void describe_job(Description& out, const Inputs& inputs);
 

@@ -26,7 +26,10 @@ CommandOptions describe_options() {
   add_input_options(command.options);
   command.options.add_options()(
       "json", po::value<std::string>()->value_name("FILE"),
-      "also write it as JSON; - writes it to stdout in place of the text");
+      "also write it as JSON; - writes it to stdout in place of the text")(
+      "schedule", po::value<std::string>()->value_name("FILE"),
+      "also write the plan's schedule slot by slot, in the form that a plan can name as its own; "
+      "- writes it to stdout in place of the text");
   return command;
 }
 
@@ -72,12 +75,20 @@ void describe_command(const std::vector<std::string>& arguments) {
   const auto values = parse(describe_options(), arguments);
   if (!values) return;
   const std::string json = text_of(*values, "json");
+  const std::string schedule = text_of(*values, "schedule");
   check_writable(json);
+  check_writable(schedule);
   const Inputs inputs = read_inputs(*values);
   if (!inputs.platform && !inputs.model && !inputs.plan) {
     throw InputError(
         "describe: give at least one of --platform, --model, --plan (see 'tilewright describe "
         "--help')");
+  }
+  if (!schedule.empty() && !inputs.plan) {
+    throw InputError("describe: --schedule writes the schedule of a plan; give --plan too");
+  }
+  if (json == "-" && schedule == "-") {
+    throw InputError("describe: --json and --schedule cannot both go to stdout");
   }
   Description out;
   out.json["tilewright"] = kVersion;
@@ -88,7 +99,8 @@ void describe_command(const std::vector<std::string>& arguments) {
   if (!json.empty()) {
     write_file(json, out.json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   }
-  if (json != "-") std::cout << out.text;
+  if (!schedule.empty()) write_file(schedule, schedule_file(inputs.plan->config));
+  if (json != "-" && schedule != "-") std::cout << out.text;
 }
 
 }  // namespace tilewright::cli

@@ -13,11 +13,7 @@ namespace {
 std::string bytes_text(std::int64_t bytes) { return to_string(Bytes(static_cast<double>(bytes))); }
 
 std::string layers_text(const StagePlan& s) {
-  return fmt::format("{}{}{}", s.embedding ? "E " : "",
-                     s.layers == 1
-                         ? fmt::format("{}", s.first_layer)
-                         : fmt::format("{}-{}", s.first_layer, s.first_layer + s.layers - 1),
-                     s.head ? " H" : "");
+  return fmt::format("{}{}{}", s.embedding ? "E " : "", s.layers_text(), s.head ? " H" : "");
 }
 
 Json stage_json(const StagePlan& s) {
@@ -27,7 +23,7 @@ Json stage_json(const StagePlan& s) {
         {{"what", item.name}, {"bytes", item.bytes}, {"where", item.in_sram ? "sram" : "dram"}});
   }
   return {{"stage", s.stage},
-          {"first_layer", s.first_layer},
+          {"first_layer", s.chunks.front().first_layer},
           {"layers", s.layers},
           {"embedding", s.embedding},
           {"head", s.head},

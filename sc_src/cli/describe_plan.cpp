@@ -10,11 +10,9 @@
 namespace tilewright::cli {
 namespace {
 
-/// Larger schedules are unreadable as text.
-constexpr int kDrawnStages = 16;
-constexpr std::size_t kDrawnMicroBatches = 16;
+/// Beyond, a schedule is not worked out for a drawing that would show little of it.
+constexpr std::uint64_t kDrawnSlots = std::uint64_t{1} << 22;
 
-const char* name_of(ScheduleKind kind) { return kind == ScheduleKind::gpipe ? "GPipe" : "1F1B"; }
 const char* name_of(OptimizerKind o) {
   return o == OptimizerKind::none ? "none" : o == OptimizerKind::sgd ? "SGD" : "Adam";
 }
@@ -26,22 +24,49 @@ std::string sizes_text(const std::vector<std::int64_t>& sizes) {
   return fmt::format("{} of {} and one of {}", sizes.size() - 1, sizes.front(), sizes.back());
 }
 
-void describe_schedule(Description& out, const PlanConfig& p, std::size_t micro_batches) {
-  if (p.pipeline > kDrawnStages || micro_batches > kDrawnMicroBatches) return;
-  const auto orders =
-      make_schedule(p.schedule, p.mode, p.pipeline, static_cast<std::uint32_t>(micro_batches));
-  const std::string drawing = draw(orders);
-  out.text += "\n  Schedule, one line per stage (F forward, B backward of a micro-batch)\n";
-  for (std::size_t at = 0; at < drawing.size();) {
-    std::size_t end = drawing.find('\n', at);
-    if (end == std::string::npos) end = drawing.size();
-    out.text += "    " + drawing.substr(at, end - at) + '\n';
+/// "interleaved, 2 chunks per stage".
+std::string schedule_name(const PlanConfig& p) {
+  std::string text = to_string(p.schedule);
+  if (p.own_schedule) text = fmt::format("{}, of a file", p.own_schedule->name);
+  if (p.chunks() > 1) text += fmt::format(", {} chunks per stage", p.chunks());
+  return text;
+}
+
+std::string indented(const std::string& lines) {
+  std::string result;
+  for (std::size_t at = 0; at < lines.size();) {
+    const std::size_t end = lines.find('\n', at);
+    result += "    " + lines.substr(at, end - at) + '\n';
     at = end + 1;
   }
-  out.json["plan"]["schedule_drawing"] = drawing;
+  return result;
+}
+
+void describe_schedule(Description& out, const PlanConfig& p, std::size_t micro_batches) {
+  const auto passes = static_cast<std::uint64_t>(p.virtual_stages()) * micro_batches;
+  if (passes * kSlotPhases > kDrawnSlots) return;
+  const Schedule schedule = p.replica_schedule(0);
+  const std::string orders = draw_orders(schedule), timeline = draw_timeline(schedule);
+  out.text +=
+      fmt::format("\n  Schedule (F forward, B {}{})\n",
+                  schedule.split_backward ? "input gradients, W weight gradients" : "backward",
+                  schedule.chunks > 1 ? "; F3.1 is micro-batch 3 in chunk 1" : "");
+  out.text += indented(orders);
+  out.text += fmt::format(
+      "\n  Over time, if stages were equal and {}\n",
+      schedule.split_backward ? "F, B and W took as long" : "B took twice as long as F");
+  out.text += indented(timeline);
+  out.json["plan"]["schedule_drawing"] = timeline;
 }
 
 }  // namespace
+
+std::string schedule_file(const PlanConfig& p) {
+  const Schedule schedule = p.replica_schedule(0);
+  return schedule_text(schedule,
+                       fmt::format("{}-of-{}-stages-{}-micro-batches", to_string(p.schedule),
+                                   schedule.stages(), schedule.micro_batches));
+}
 
 void describe_plan(Description& out, const Inputs::Plan& plan) {
   const PlanConfig& p = plan.config;
@@ -63,7 +88,7 @@ void describe_plan(Description& out, const Inputs::Plan& plan) {
   out.line("batch", fmt::format("{} samples per iteration", grouped(p.global_batch)));
   out.line("micro-batches", sizes_text(sizes) + (p.data > 1 ? ", first replica" : ""));
   out.line("mode", training ? "training" : "inference (forward only)");
-  out.line("schedule", name_of(p.schedule));
+  out.line("schedule", schedule_name(p));
   out.line("precision", to_string(p.precision));
   if (training) {
     out.line("recomputation", to_string(p.recomputation));

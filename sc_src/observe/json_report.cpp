@@ -29,18 +29,24 @@ Json states(const std::array<Seconds, kTileStates>& time) {
 }
 
 Json stage_json(const StageResult& s) {
-  return Json{{"stage", s.stage},
-              {"first_layer", s.first_layer},
-              {"layers", s.layers},
-              {"embedding", s.embedding},
-              {"head", s.head},
-              {"tiles", s.tiles},
-              {"parameters", s.parameters},
-              {"busy_s", s.busy.value()},
-              {"peak_sram_bytes", whole(s.peak_sram)},
-              {"peak_dram_bytes", whole(s.peak_dram)},
-              {"micro_batches_in_flight", s.micro_batches_in_flight},
-              {"breakdown_s", states(s.time)}};
+  Json j = Json{{"stage", s.stage},
+                {"first_layer", s.first_layer},
+                {"layers", s.layers},
+                {"embedding", s.embedding},
+                {"head", s.head},
+                {"tiles", s.tiles},
+                {"parameters", s.parameters},
+                {"busy_s", s.busy.value()},
+                {"peak_sram_bytes", whole(s.peak_sram)},
+                {"peak_dram_bytes", whole(s.peak_dram)},
+                {"micro_batches_in_flight", s.micro_batches_in_flight},
+                {"breakdown_s", states(s.time)}};
+  if (s.chunks.size() > 1) {
+    for (const LayerRange& c : s.chunks) {
+      j["chunks"].push_back({{"first_layer", c.first}, {"layers", c.count}});
+    }
+  }
+  return j;
 }
 
 Json stragglers_json(const Result& r) {

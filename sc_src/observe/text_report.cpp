@@ -271,11 +271,20 @@ std::string pacing_stage(const Result& r) {
       percent(ratio(mean, r.iteration_time)), to_string(most), explanation(reason));
 }
 
-std::string layer_range(const StageResult& s) {
-  std::string text = s.layers == 0 ? "-"
-                     : s.layers == 1
-                         ? fmt::format("{}", s.first_layer)
-                         : fmt::format("{}-{}", s.first_layer, s.first_layer + s.layers - 1);
+std::string layer_range(std::int64_t first, std::int64_t count) {
+  return count == 0   ? "-"
+         : count == 1 ? fmt::format("{}", first)
+                      : fmt::format("{}-{}", first, first + count - 1);
+}
+
+std::string layers_text(const StageResult& s) {
+  std::string text = layer_range(s.first_layer, s.layers);
+  if (s.chunks.size() > 1) {
+    text.clear();
+    for (const LayerRange& c : s.chunks) {
+      text += (text.empty() ? "" : ",") + layer_range(c.first, c.count);
+    }
+  }
   if (s.embedding) text = "E " + text;
   if (s.head) text += " H";
   return text;
@@ -299,7 +308,7 @@ void stages(Out out, const Result& r) {
     const Seconds sync = s.time[static_cast<std::size_t>(TileState::data_wait)];
     const Seconds bubble = s.time[static_cast<std::size_t>(TileState::bubble)];
     fmt::format_to(out, "  {:>5} {:>10} {:>6} {:>8} {:>7} {:>7} {:>7} {:>7} {:>10} {:>10} {:>9}\n",
-                   s.stage, layer_range(s), s.tiles, engineering(static_cast<double>(s.parameters)),
+                   s.stage, layers_text(s), s.tiles, engineering(static_cast<double>(s.parameters)),
                    percent(ratio(s.busy, r.iteration_time)),
                    percent(ratio(waits, r.iteration_time)), percent(ratio(sync, r.iteration_time)),
                    percent(ratio(bubble, r.iteration_time)), to_string(s.peak_sram),

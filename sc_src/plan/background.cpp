@@ -63,7 +63,8 @@ BackgroundPlan plan_background(const std::vector<StateUse>& calls, const Shardin
     if (p.empty()) continue;
     const auto number = static_cast<std::uint32_t>(i);
     const std::uint32_t ahead = std::min(number, static_cast<std::uint32_t>(prefetch));
-    if (sharding.zero() >= 3) plan.moves.push_back({Kind::gather, p, i, number - ahead});
+    if (sharding.zero() >= 3 && calls[i].reads_weights)
+      plan.moves.push_back({Kind::gather, p, i, number - ahead});
     if (calls[i].makes_gradients) plan.moves.push_back({Kind::scatter, p, i, number + 1});
   }
   // At one time what is needed next comes first.

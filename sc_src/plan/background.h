@@ -12,9 +12,9 @@ namespace tilewright {
 
 /// A call of a group as far as weights and gradients are concerned.
 struct StateUse {
-  std::size_t position = 0;      ///< of the block in the model's chain
+  std::size_t position = 0;  ///< of the block in the model's chain
+  bool reads_weights = true;
   bool makes_gradients = false;  ///< it leaves the block's weight gradients
-  bool last_micro_batch = false;
 };
 
 /// What one background call does.

@@ -188,11 +188,18 @@ void check_stages(const PlanConfig& plan, const Graph& graph) {
                      "allowed: 1 to {}",
                      plan.pipeline, graph.model, layers, layers));
   }
+  if (plan.virtual_stages() > layers) {
+    fail(plan, plan.where_schedule, "schedule",
+         fmt::format("{} stages of {} chunks need at least {} layers, but model '{}' has {}; "
+                     "allowed: pipeline × chunks up to {}",
+                     plan.pipeline, plan.chunks(), plan.virtual_stages(), graph.model, layers,
+                     layers));
+  }
   if (plan.stage_layers.empty()) return;
-  if (plan.stage_layers.size() != static_cast<std::size_t>(plan.pipeline)) {
+  if (plan.stage_layers.size() != static_cast<std::size_t>(plan.virtual_stages())) {
     fail(plan, plan.where_stages, "stages",
-         fmt::format("{} stages are listed, the pipeline degree is {}", plan.stage_layers.size(),
-                     plan.pipeline));
+         fmt::format("{} stages are listed, pipeline degree × chunks are {}",
+                     plan.stage_layers.size(), plan.virtual_stages()));
   }
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < plan.stage_layers.size(); ++i) {
@@ -245,6 +252,31 @@ void check_recomputation(const PlanConfig& plan, const Graph& graph) {
   }
 }
 
+/// A user's own schedule is for one number of stages and of micro-batches.
+void check_schedule(const PlanConfig& plan) {
+  if (plan.mode == Mode::inference && plan.splits_backward()) {
+    fail(plan, plan.where_schedule, "schedule", "inference has no backward pass to split");
+  }
+  if (plan.schedule == ScheduleKind::interleaved && plan.pipeline == 1) {
+    fail(plan, plan.where_schedule, "schedule",
+         "one stage has nothing to interleave; wanted: a pipeline degree of at least 2");
+  }
+  if (plan.schedule != ScheduleKind::file) return;
+  const Schedule& s = *plan.own_schedule;
+  if (s.stages() != plan.pipeline) {
+    fail(plan, plan.where_schedule, "schedule",
+         fmt::format("schedule '{}' is for {} stages, the pipeline degree is {}", s.name,
+                     s.stages(), plan.pipeline));
+  }
+  for (const int replica : {0, plan.replicas() - 1}) {
+    const std::size_t m = plan.micro_batch_count(replica);
+    if (s.micro_batches == m) continue;
+    fail(plan, plan.where_schedule, "schedule",
+         fmt::format("schedule '{}' is for {} micro-batches, replica {} has {}", s.name,
+                     s.micro_batches, replica, m));
+  }
+}
+
 void check_tiles(const PlanConfig& plan, const MachineConfig& machine) {
   const std::int64_t ranks = std::int64_t{plan.pipeline} * plan.tensor * plan.context * plan.data;
   const std::int64_t usable = machine.usable_tiles();
@@ -286,6 +318,13 @@ void check_batch(const PlanConfig& plan) {
                      "at least {}",
                      plan.global_batch, plan.data, plan.data));
   }
+  if (plan.expert > 1 && plan.global_batch % plan.data != 0) {
+    fail(plan, plan.where_batch, "batch.global",
+         fmt::format(
+             "the global batch of {} does not divide over {} data-parallel ranks; ranks that "
+             "exchange tokens with each other's experts need equal batches",
+             plan.global_batch, plan.data));
+  }
   const std::int64_t largest = plan.replica_batch(0) / plan.expert;
   if (plan.micro_batch < 1 || plan.micro_batch > largest) {
     fail(plan, plan.where_batch, "batch.micro",
@@ -317,6 +356,7 @@ void check_plan(const PlanConfig& plan, const Graph& graph, const MachineConfig&
   const Splits splits = make_splits(plan, graph);
   check_tensor(plan, graph, splits);
   check_extents(plan, graph, splits);
+  check_schedule(plan);
   check_stages(plan, graph);
   check_recomputation(plan, graph);
   check_fusion(plan, graph, splits);

@@ -80,10 +80,16 @@ class Builder {
       r.temporaries = std::max(r.temporaries, again.temporaries({}));
       r.recompute = std::move(again.kernels);
     }
-    KernelList backward = run_backward(r);
-    const std::int64_t incoming = output_.empty() ? 0 : r.output_bytes;
-    r.temporaries = std::max(r.temporaries, incoming + backward.temporaries({r.input_gradient}));
-    r.backward = std::move(backward.kernels);
+    Backward b = run_backward(r);
+    if (o_.split_backward) hold(b, r);
+    std::set<std::string> read_later{r.input_gradient};
+    for (const SizedTensor& t : r.held_gradients) read_later.insert(t.name);
+    b.list.drop_internal(read_later);
+    const std::int64_t incoming = output_.empty() || o_.split_backward ? 0 : r.output_bytes;
+    r.temporaries = std::max({r.temporaries, incoming + b.list.temporaries({r.input_gradient}),
+                              b.weight.temporaries({})});
+    r.backward = std::move(b.list.kernels);
+    r.weight = std::move(b.weight.kernels);
     return r;
   }
 
@@ -534,8 +540,14 @@ class Builder {
     KernelList list;
     Holdings saved;      // saved activations, by name
     Holdings gradients;  // gradients, by the activation they belong to
-    int sums = 0;
+    // Weight gradients, when they are apart: what is gathered for them is gathered then.
+    KernelList weight;
+    Holdings saved_for_weight;
   };
+  KernelList& weight_list(Backward& b) const { return o_.split_backward ? b.weight : b.list; }
+  Holdings& weight_saved(Backward& b) const {
+    return o_.split_backward ? b.saved_for_weight : b.saved;
+  }
 
   bool has_gradient(const Backward& b, const std::string& activation) const {
     return b.gradients.primary.count(activation) > 0;
@@ -636,9 +648,11 @@ class Builder {
     }
     const Gemm g = gemm_of(op);
     const Operand& input = op.inputs.front();
-    const Access x = saved(b, op, input);
+    KernelList& weights = weight_list(b);
+    const Access x = fetch(weights, weight_saved(b), input.tensor,
+                           o_.splits.input_layouts(op, input), Phase::backward, input.tensor);
 
-    Kernel& w = b.list.open(op.name + ".wgrad", Phase::backward);
+    Kernel& w = weights.open(op.name + ".wgrad", Phase::backward);
     w.matrix = true;
     w.gemm = {g.batch, g.k, g.n, g.m, g.flop_scale};
     w.a = x;
@@ -646,7 +660,7 @@ class Builder {
     w.reads = others;
     w.accumulate = (o_.splits.summed_gradients(op) & o_.scattered) == 0;
     w.vector_elements = Operator::vector_elements(local(op)) * op.backward_passes;
-    b.list.produce(weight_gradient(op));
+    weights.produce(weight_gradient(op));
 
     // Second, so that the operator below can take its gradient on the way out.
     const Layouts layouts = input_gradient_layouts(op, input, DimSet(Dim::col));
@@ -718,6 +732,34 @@ class Builder {
     contribute(b, of_v.tensor, v_layouts, v_before);
   }
 
+  /// What a vector operator's backward reads of the saved activations.
+  void fetch_saved(KernelList& list, Holdings& held, const Operator& op,
+                   std::vector<Access>& reads) const {
+    for (const Operand& s : op.saved) {
+      if (saved_.count(s.tensor) == 0) continue;
+      Layouts layouts = o_.splits.input_layouts(op, s);
+      if (s.storage == Storage::mask) layouts = resolved(o_.splits.output_layouts(op, s));
+      reads.push_back(fetch(list, held, s.tensor, layouts, Phase::backward, s.tensor));
+    }
+  }
+
+  /// The rows of the table that the tokens name take their gradients.
+  void embedding_backward(Backward& b, const Operator& op) const {
+    std::vector<Access> reads = result_gradients(b, op);
+    if (reads.empty()) return;
+    KernelList& weights = weight_list(b);
+    const std::string first = reads.front().tensor;
+    fetch_saved(weights, weight_saved(b), op, reads);
+    continue_or_open(weights, op, first, op.name + ".grad", Phase::backward);
+    for (const Access& a : reads) weights.read(a);
+    weights.kernels.back().vector_elements +=
+        Operator::vector_elements(local(op)) * op.backward_passes;
+    const Access rows{"d." + op.weights.front().tensor, TensorClass::gradient,
+                      rows_touched(op, o_.state.gradient)};
+    weights.read(rows);
+    weights.kernels.back().writes.push_back(rows);
+  }
+
   void vector_backward(Backward& b, const Operator& op) const {
     const bool starts = op.kind == OpKind::loss;
     const std::vector<Access> results = result_gradients(b, op);
@@ -733,12 +775,7 @@ class Builder {
     }
     // Everything is fetched before the kernel opens.
     std::vector<Access> reads = results;
-    for (const Operand& s : op.saved) {
-      if (saved_.count(s.tensor) == 0) continue;
-      Layouts layouts = o_.splits.input_layouts(op, s);
-      if (s.storage == Storage::mask) layouts = resolved(o_.splits.output_layouts(op, s));
-      reads.push_back(fetch(b.list, b.saved, s.tensor, layouts, Phase::backward, s.tensor));
-    }
+    fetch_saved(b.list, b.saved, op, reads);
     std::vector<std::optional<Access>> before(op.inputs.size());
     for (std::size_t i = 0; i < own; ++i) {
       const Operand& in = op.inputs[i];
@@ -753,13 +790,6 @@ class Builder {
     }
     for (const Access& a : reads) b.list.read(a);
     b.list.kernels.back().vector_elements += Operator::vector_elements(local(op)) * passes;
-    if (op.kind == OpKind::embedding) {
-      const Access rows{"d." + op.weights.front().tensor, TensorClass::gradient,
-                        rows_touched(op, o_.state.gradient)};
-      b.list.read(rows);
-      b.list.kernels.back().writes.push_back(rows);
-      return;
-    }
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const Operand& in = op.inputs[i];
       if (in.storage == Storage::index) continue;
@@ -787,11 +817,12 @@ class Builder {
     contribute(b, in.tensor, without_partial(d.layouts), other);
   }
 
-  KernelList run_backward(BlockKernels& r) const {
+  Backward run_backward(BlockKernels& r) const {
     Backward b;
     for (const std::string& name : saved_) {
       b.saved.primary[name] = {name, TensorClass::saved, home_.at(name)};
     }
+    b.saved_for_weight = b.saved;
     if (!output_.empty()) {
       r.output_gradient = "d." + output_ + ".in";
       b.gradients.primary[output_] = {r.output_gradient, TensorClass::temporary, o_.boundary};
@@ -803,13 +834,54 @@ class Builder {
         gemm_backward(b, *op);
       } else if (op->kind == OpKind::batched_gemm) {
         batched_backward(b, *op);
+      } else if (op->kind == OpKind::embedding) {
+        embedding_backward(b, *op);
       } else {
         vector_backward(b, *op);
       }
     }
     if (!input_.empty()) r.input_gradient = gradient(b, input_, o_.boundary).tensor;
-    b.list.drop_internal({r.input_gradient});
-    return std::move(b.list);
+    return b;
+  }
+
+  template <class F>
+  static void for_each_access(Kernel& k, F f) {
+    if (!k.a.tensor.empty()) f(k.a);
+    if (!k.b.tensor.empty()) f(k.b);
+    for (Access& r : k.reads) f(r);
+    for (Access& w : k.writes) f(w);
+  }
+
+  /// Notes what the weight gradients read of the passes before them, and keeps it with the saved
+  /// activations, together with the gradients that pass between blocks.
+  void hold(Backward& b, BlockKernels& r) const {
+    std::set<std::string> made;  // by the weight gradients' own kernels
+    for (const Kernel& k : b.weight.kernels) {
+      for (const Access& w : k.writes) made.insert(w.tensor);
+    }
+    std::map<std::string, std::int64_t> sizes;  // of gradients
+    for (const Kernel& k : b.list.kernels) {
+      for (const Access& w : k.writes) sizes[w.tensor] = w.bytes;
+    }
+    sizes[r.output_gradient] = r.output_bytes;
+    std::set<std::string> held;
+    const auto hold_once = [&](const Access& a) {
+      if (made.count(a.tensor) > 0 || !held.insert(a.tensor).second) return;
+      if (a.cls == TensorClass::saved) {
+        r.held_activations.push_back({a.tensor, bytes(a.tensor, home_.at(a.tensor))});
+      } else {
+        r.held_gradients.push_back({a.tensor, sizes.at(a.tensor)});
+      }
+    };
+    for (Kernel& k : b.weight.kernels) for_each_access(k, hold_once);
+    held.insert({r.output_gradient, r.input_gradient});
+    for (KernelList* list : {&b.list, &b.weight}) {
+      for (Kernel& k : list->kernels) {
+        for_each_access(k, [&](Access& a) {
+          if (held.count(a.tensor) > 0) a.cls = TensorClass::saved;
+        });
+      }
+    }
   }
 
   const Block& block_;

@@ -13,8 +13,6 @@
 namespace tilewright {
 namespace {
 
-enum class Pass { forward, backward };
-
 /// Writes the program of a placed plan whose stages are planned.
 class Lowering {
  public:
@@ -24,6 +22,7 @@ class Lowering {
         plan_(plan),
         placement_(placement),
         planner_(planner),
+        schedule_(planner.schedule(0)),
         out_(out),
         peers_(planner.splits().axes()),
         state_(planner.splits(), planner.sharding(), plan.state_bytes()) {}
@@ -34,6 +33,7 @@ class Lowering {
     }
     out_.program.channels = peers_.channels();
     out_.program.seal();
+    out_.schedule = schedule_;
     bounds();
   }
 
@@ -57,29 +57,29 @@ class Lowering {
     }
 
     const std::vector<std::int64_t> samples = plan_.micro_batches(replica);
-    const auto orders = make_schedule(plan_.schedule, plan_.mode, plan_.pipeline,
-                                      static_cast<std::uint32_t>(samples.size()));
+    const Schedule& schedule = planner_.schedule(replica);
     std::vector<StateUse> uses;
-    for (const Slot slot : orders[static_cast<std::size_t>(stage.stage)]) {
-      const std::size_t n = stage.range.size();
+    for (const Slot& slot : schedule.orders[static_cast<std::size_t>(stage.stage)]) {
+      const ChunkPlan& chunk = stage.chunks[slot.chunk];
+      const std::size_t n = chunk.range.size();
       for (std::size_t i = 0; i < n; ++i) {
         const std::size_t position =
-            slot.backward ? stage.range.last - 1 - i : stage.range.first + i;
-        const Pass pass = slot.backward ? Pass::backward : Pass::forward;
-        const std::uint32_t segment =
-            block_segment(stage, position, pass, samples[slot.micro_batch]);
-        group.calls.push_back({segment, slot.micro_batch, static_cast<std::uint32_t>(position)});
-        uses.push_back({position, slot.backward, slot.micro_batch + 1 == samples.size()});
+            slot.phase == SlotPhase::forward ? chunk.range.first + i : chunk.range.last - 1 - i;
+        if (const auto segment = block_segment(stage, chunk, position, slot, samples)) {
+          group.calls.push_back({*segment, slot.micro_batch, static_cast<std::uint32_t>(position)});
+          uses.push_back({position, slot.phase != SlotPhase::weight,
+                          training() && slot.phase == schedule.last_phase()});
+        }
       }
     }
     if (beside()) write_background(group, stage, uses);
     if (const auto segment = update_segment(stage)) {
-      group.calls.push_back({*segment, kNoMicroBatch, static_cast<std::uint32_t>(stage.range.first),
+      group.calls.push_back({*segment, kNoMicroBatch,
+                             static_cast<std::uint32_t>(stage.chunks.front().range.first),
                              static_cast<std::uint32_t>(group.background.size())});
     }
     peers_.fill(group, placement_, stage.stage, replica);
     write_peers(group, stage, replica);
-    if (replica == 0 && stage.stage == 0) out_.orders = orders;
     out_.program.groups.push_back(std::move(group));
   }
 
@@ -149,46 +149,124 @@ class Lowering {
     const auto fill = [&](Peers table, int to_stage) {
       group.peers[static_cast<std::size_t>(table)] = placement_.tile_group(to_stage, replica);
     };
-    const int s = stage.stage;
-    if (s + 1 < plan_.pipeline) fill(Peers::stage_next, s + 1);
-    if (s > 0) fill(Peers::stage_previous, s - 1);
-    if (tied_parameters(stage) > 0) fill(Peers::tied, s == 0 ? plan_.pipeline - 1 : 0);
+    const int s = stage.stage, p = plan_.pipeline;
+    // Chunk after chunk, interleaved virtual stages go round.
+    const bool round =
+        p > 1 && schedule_.chunks > 1 && schedule_.layout == ChunkLayout::interleaved;
+    if (s + 1 < p || round) fill(Peers::stage_next, (s + 1) % p);
+    if (s > 0 || round) fill(Peers::stage_previous, (s + p - 1) % p);
+    if (tied_parameters(stage) > 0)
+      fill(Peers::tied, s == first_stage() ? last_stage() : first_stage());
   }
+
+  int first_stage() const { return schedule_.stage_of(0); }
+  int last_stage() const { return schedule_.stage_of(schedule_.virtual_stages() - 1); }
 
   // --- segments of a block ---
 
-  std::uint32_t block_segment(const StagePlan& stage, std::size_t position, Pass pass,
-                              std::int64_t samples) {
-    const bool first = position == stage.range.first, last = position + 1 == stage.range.last;
-    const bool upstream = stage.stage > 0, downstream = stage.stage + 1 < plan_.pipeline;
-    // Forward enters at the first block and leaves at the last; backward the other way round.
-    const bool enters = pass == Pass::forward ? first && upstream : last && downstream;
-    const bool leaves = pass == Pass::forward ? last && downstream : first && upstream;
-    std::vector<std::int64_t> received, sent;
-    if (enters)
-      received = boundary(pass == Pass::forward ? stage.stage - 1 : stage.stage + 1, pass, samples);
-    if (leaves) sent = boundary(stage.stage, pass, samples);
+  /// The messages in which a micro-batch enters or leaves a virtual stage; none when it stays.
+  struct Transfer {
+    std::vector<std::int64_t> parts;
+    Channel channel = Channel::forward;
+    Peers peers = Peers::stage_next;
+    bool operator<(const Transfer& o) const {
+      return std::tie(parts, channel, peers) < std::tie(o.parts, o.channel, o.peers);
+    }
+  };
 
-    const std::uint32_t block = planner_.variant(stage.stage, position);
-    const auto key = std::make_tuple(block, pass, samples, stage.residency.in_sram,
-                                     stage.sram_resident, received, sent);
-    const auto it = segments_.find(key);
-    if (it != segments_.end()) return it->second;
-    const std::uint32_t segment = write_block(stage, block, pass, samples, received, sent);
-    return segments_[key] = segment;
+  /// A call of a block: what distinguishes its segment from those of other calls.
+  struct BlockCall {
+    std::uint32_t block = 0;
+    SlotPhase phase = SlotPhase::forward;
+    std::int64_t samples = 0;
+    Transfer in, out;
+    CallMemory memory;
+    bool operator<(const BlockCall& o) const {
+      return std::tie(block, phase, samples, in, out, memory.taken, memory.given) <
+             std::tie(o.block, o.phase, o.samples, o.in, o.out, o.memory.taken, o.memory.given);
+    }
+  };
+
+  /// Nothing when the block has nothing to do in the slot (an embedding has no input gradient).
+  std::optional<std::uint32_t> block_segment(const StagePlan& stage, const ChunkPlan& chunk,
+                                             std::size_t position, const Slot& slot,
+                                             const std::vector<std::int64_t>& samples) {
+    BlockCall call;
+    call.block = planner_.variant(stage.stage, position);
+    call.phase = slot.phase;
+    call.samples = samples[slot.micro_batch];
+    const bool first = position == chunk.range.first, last = position + 1 == chunk.range.last;
+    // Forward enters at the first block and leaves at the last; backward the other way round.
+    const int v = chunk.virtual_stage;
+    if (slot.phase == SlotPhase::forward) {
+      if (first) call.in = transfer(chunk, v - 1, false, slot, call.samples);
+      if (last) call.out = transfer(chunk, v + 1, true, slot, call.samples);
+    } else if (slot.phase == SlotPhase::backward) {
+      if (last) call.in = transfer(chunk, v + 1, false, slot, call.samples);
+      if (first) call.out = transfer(chunk, v - 1, true, slot, call.samples);
+    }
+    call.memory = planner_.call_memory(chunk, position, slot.phase, call.samples);
+    if (kernels_of(planner_.kernels(call.block, call.samples), call.phase).empty() &&
+        call.memory.taken == KeptBytes{} && call.memory.given == KeptBytes{}) {
+      return {};
+    }
+    auto& segments = segments_[{stage.residency.in_sram, stage.sram_resident}];
+    const auto it = segments.find(call);
+    if (it != segments.end()) return it->second;
+    const std::uint32_t segment = write_block(stage, call);
+    segments[call] = segment;
+    return segment;
   }
 
-  /// Sizes of the messages in which `stage` hands one micro-batch over, as its last kernel makes
-  /// it.
-  std::vector<std::int64_t> boundary(int stage_index, Pass pass, std::int64_t samples) {
-    const StagePlan& stage = out_.stages[static_cast<std::size_t>(stage_index)];
-    const std::size_t position = pass == Pass::forward ? stage.range.last - 1 : stage.range.first;
-    const std::uint32_t block = planner_.variant(stage.stage, position);
+  /// How a slot's micro-batch passes between a chunk and the virtual stage before or after it.
+  Transfer transfer(const ChunkPlan& chunk, int other, bool sends, const Slot& slot,
+                    std::int64_t samples) {
+    const int own = chunk.virtual_stage;
+    if (handover(schedule_, std::min(own, other)) != Handover::message) return {};
+    const int from = sends ? own : other, to = sends ? other : own;
+    Transfer t;
+    t.parts = boundary(from, slot.phase, samples);
+    t.channel = peers_.stage_channel(slot.phase, schedule_.chunk_of(to), lane(to, slot));
+    // The way back up a V goes from the last stage to the first.
+    const bool returns = schedule_.layout == ChunkLayout::vee && schedule_.chunk_of(own) == 1;
+    t.peers = (other > own) != returns ? Peers::stage_next : Peers::stage_previous;
+    return t;
+  }
+
+  /// The messages of a user's own schedule may be taken in another order than they are sent.
+  std::uint16_t lane(int to, const Slot& slot) {
+    if (plan_.schedule != ScheduleKind::file) return 0;
+    auto& lanes = lanes_[{to, slot.phase}];
+    if (lanes.empty()) lanes = message_lanes(schedule_, to, slot.phase);
+    return lanes[slot.micro_batch];
+  }
+
+  static const std::vector<Kernel>& kernels_of(const BlockKernels& k, SlotPhase phase) {
+    return phase == SlotPhase::forward    ? k.forward
+           : phase == SlotPhase::backward ? k.backward
+                                          : k.weight;
+  }
+  static const std::vector<KernelCost>& costs_of(const BlockCosts& c, SlotPhase phase) {
+    return phase == SlotPhase::forward    ? c.forward
+           : phase == SlotPhase::backward ? c.backward
+                                          : c.weight;
+  }
+
+  /// Sizes of the messages in which a virtual stage hands one micro-batch over, as its last kernel
+  /// makes it.
+  std::vector<std::int64_t> boundary(int virtual_stage, SlotPhase phase, std::int64_t samples) {
+    const StagePlan& stage =
+        out_.stages[static_cast<std::size_t>(schedule_.stage_of(virtual_stage))];
+    const StageRange& range =
+        stage.chunks[static_cast<std::size_t>(schedule_.chunk_of(virtual_stage))].range;
+    const bool forward = phase == SlotPhase::forward;
+    const std::uint32_t block =
+        planner_.variant(stage.stage, forward ? range.last - 1 : range.first);
     const BlockKernels& k = planner_.kernels(block, samples);
-    const BlockCosts& c = planner_.costs(block, samples, stage.residency, stage.sram_resident);
-    const auto& kernels = pass == Pass::forward ? k.forward : k.backward;
-    const auto& costs = pass == Pass::forward ? c.forward : c.backward;
-    const std::string& tensor = pass == Pass::forward ? k.output : k.input_gradient;
+    const auto& costs =
+        costs_of(planner_.costs(block, samples, stage.residency, stage.sram_resident), phase);
+    const auto& kernels = kernels_of(k, phase);
+    const std::string& tensor = forward ? k.output : k.input_gradient;
     for (std::size_t i = kernels.size(); i-- > 0;) {
       for (const Access& w : kernels[i].writes) {
         if (w.tensor == tensor) return SegmentWriter::message_parts(w.bytes, costs[i].blocks);
@@ -197,64 +275,71 @@ class Lowering {
     throw InternalError("block '" + planner_.block(block).name + "' never makes '" + tensor + "'");
   }
 
-  std::uint32_t write_block(const StagePlan& stage, std::uint32_t block, Pass pass,
-                            std::int64_t samples, const std::vector<std::int64_t>& received,
-                            const std::vector<std::int64_t>& sent) {
-    const BlockKernels& k = planner_.kernels(block, samples);
-    const BlockCosts& c = planner_.costs(block, samples, stage.residency, stage.sram_resident);
-    const bool forward = pass == Pass::forward;
-    std::string name = planner_.block(block).name + (forward ? ".forward" : ".backward");
-    if (samples != plan_.group_micro_batch()) name += ".short";
+  std::uint32_t write_block(const StagePlan& stage, const BlockCall& call) {
+    const BlockKernels& k = planner_.kernels(call.block, call.samples);
+    const BlockCosts& c =
+        planner_.costs(call.block, call.samples, stage.residency, stage.sram_resident);
+    const bool forward = call.phase == SlotPhase::forward;
+    const bool backward = call.phase == SlotPhase::backward;
+    std::string name = planner_.block(call.block).name + (forward    ? ".forward"
+                                                          : backward ? ".backward"
+                                                                     : ".weight");
+    if (call.samples != plan_.group_micro_batch()) name += ".short";
     SegmentWriter w = writer(name, stage);
 
-    const Space saved_space = stage.residency[TensorClass::saved] ? Space::sram : Space::dram;
-    const Space weight_space = space_of(stage, TensorClass::weight);
-    const Space gradient_space = space_of(stage, TensorClass::gradient);
+    const auto space = [&](TensorClass cls) { return space_of(stage, cls); };
     const Sharding& sharding = planner_.sharding();
-    const ParametersByAxes parameters = sharding.cut(planner_.block_parameters(block));
-    const bool gathers = sharding.zero() >= 3 && !parameters.empty();
-    const bool scatters = !forward && sharding.zero() >= 2 && !parameters.empty();
+    const ParametersByAxes parameters = sharding.cut(planner_.block_parameters(call.block));
+    const bool gathers =
+        sharding.zero() >= 3 && !parameters.empty() && call.phase != SlotPhase::weight;
+    const bool scatters =
+        sharding.zero() >= 2 && !parameters.empty() && call.phase == schedule_.last_phase();
     const std::int64_t gathered = gathers ? total(parameters) * plan_.state_bytes().weight : 0;
     const std::int64_t reduced = scatters ? total(parameters) * plan_.state_bytes().gradient : 0;
     w.allocate(Space::sram, c.footprint());
-    if (!beside()) w.allocate(weight_space, gathered);
-    w.allocate(gradient_space, reduced);
+    if (!beside()) w.allocate(space(TensorClass::weight), gathered);
+    w.allocate(space(TensorClass::gradient), reduced);
     if (gathers && !beside()) {
       state_.gather(w, parameters, forward ? Phase::forward : Phase::backward, false);
       w.gate(StateWriter::gathered());
     }
-    w.allocate(saved_space, forward ? (training() ? k.stash_bytes() : 0) : k.rebuilt_bytes());
+    w.allocate(space(TensorClass::saved), saved_bytes(call.memory.taken));
+    w.allocate(space(TensorClass::temporary), parked_bytes(call.memory.taken));
 
     if (forward) {
-      if (!received.empty()) {
+      if (!call.in.parts.empty()) {
         const TensorClass cls = training() ? TensorClass::saved : TensorClass::temporary;
-        w.receive(k.input, cls, received, Phase::forward, Channel::forward, Peers::stage_previous);
+        w.receive(k.input, cls, call.in.parts, Phase::forward, call.in.channel, call.in.peers);
       }
-      write_kernels(w, k.forward, c.forward, k.output, sent, Channel::forward, Peers::stage_next);
-    } else {
-      if (!received.empty()) {
-        w.receive(k.output_gradient, TensorClass::temporary, received, Phase::backward,
-                  Channel::backward, Peers::stage_next);
+      write_kernels(w, k.forward, c.forward, k.output, call.out);
+    } else if (backward) {
+      if (!call.in.parts.empty()) {
+        const TensorClass cls =
+            plan_.splits_backward() ? TensorClass::saved : TensorClass::temporary;
+        w.receive(k.output_gradient, cls, call.in.parts, Phase::backward, call.in.channel,
+                  call.in.peers);
         // Recomputation starts when the gradient has come, as in the schedule's bubble formulas.
         w.gate(k.output_gradient);
       }
-      write_kernels(w, k.recompute, c.recompute, "", {}, Channel::forward, Peers::stage_next);
-      write_kernels(w, k.backward, c.backward, k.input_gradient, sent, Channel::backward,
-                    Peers::stage_previous);
-      if (scatters && !beside()) {
-        std::vector<std::string> gradients;
-        for (const Kernel& kernel : k.backward) {
-          for (const Access& a : kernel.writes) {
-            if (a.cls == TensorClass::gradient) gradients.push_back(a.tensor);
-          }
-        }
-        w.join(StateWriter::gradients(), gradients);
-        state_.scatter(w, parameters, true, false);
-      }
-      w.release(saved_space, k.stash_bytes() + k.rebuilt_bytes());
+      write_kernels(w, k.recompute, c.recompute, "", {});
+      write_kernels(w, k.backward, c.backward, k.input_gradient, call.out);
+    } else {
+      write_kernels(w, k.weight, c.weight, "", {});
     }
-    if (!beside()) w.release(gradient_space, reduced);
-    w.release(weight_space, gathered);
+    if (scatters && !beside()) {
+      std::vector<std::string> gradients;
+      for (const Kernel& kernel : kernels_of(k, call.phase)) {
+        for (const Access& a : kernel.writes) {
+          if (a.cls == TensorClass::gradient) gradients.push_back(a.tensor);
+        }
+      }
+      w.join(StateWriter::gradients(), gradients);
+      state_.scatter(w, parameters, true, false);
+    }
+    w.release(space(TensorClass::saved), saved_bytes(call.memory.given));
+    w.release(space(TensorClass::temporary), parked_bytes(call.memory.given));
+    if (!beside()) w.release(space(TensorClass::gradient), reduced);
+    w.release(space(TensorClass::weight), gathered);
     w.release(Space::sram, c.footprint());
     return w.finish();
   }
@@ -265,21 +350,22 @@ class Lowering {
 
   void write_kernels(SegmentWriter& w, const std::vector<Kernel>& kernels,
                      const std::vector<KernelCost>& costs, const std::string& leaving,
-                     const std::vector<std::int64_t>& sent, Channel channel, Peers to) const {
+                     const Transfer& out) const {
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       const Kernel& k = kernels[i];
       const bool sends =
-          !sent.empty() && std::any_of(k.writes.begin(), k.writes.end(),
-                                       [&](const Access& a) { return a.tensor == leaving; });
+          !out.parts.empty() && std::any_of(k.writes.begin(), k.writes.end(),
+                                            [&](const Access& a) { return a.tensor == leaving; });
       if (k.collective) {
         CollectiveRun run;
         run.name = k.name;
         run.phase = k.phase;
         run.cause = cause_of(*k.collective);
         w.collective(run, *k.collective, k.reads.front(), k.writes.front());
-        if (sends) w.send(leaving, sent, k.phase, channel, to);
+        if (sends) w.send(leaving, out.parts, k.phase, out.channel, out.peers);
       } else {
-        w.kernel(k, costs[i], leaving, sends ? sent : std::vector<std::int64_t>{}, channel, to);
+        w.kernel(k, costs[i], leaving, sends ? out.parts : std::vector<std::int64_t>{}, out.channel,
+                 out.peers);
       }
     }
   }
@@ -313,7 +399,7 @@ class Lowering {
   /// Parameters of the embedding table that two stages hold when it is tied and cut apart.
   std::int64_t tied_parameters(const StagePlan& stage) const {
     const Operator* shared = tied_table();
-    if (!training() || plan_.pipeline == 1 || shared == nullptr ||
+    if (!training() || first_stage() == last_stage() || shared == nullptr ||
         !(stage.embedding || stage.head)) {
       return 0;
     }
@@ -373,26 +459,28 @@ class Lowering {
 
   void bounds() {
     const std::vector<std::int64_t> samples = plan_.micro_batches(0);
-    // Seconds of a whole slot by (stage, samples, direction).
-    std::map<std::tuple<int, std::int64_t, bool>, double> slots;
-    const auto slot_seconds = [&](int s, Slot slot) {
+    // Seconds of a whole slot by (stage, chunk, samples, phase).
+    std::map<std::tuple<int, int, std::int64_t, SlotPhase>, double> slots;
+    const auto slot_seconds = [&](int s, const Slot& slot) {
       const std::int64_t n = samples[slot.micro_batch];
-      const auto key = std::make_tuple(s, n, slot.backward);
+      const auto key = std::make_tuple(s, int{slot.chunk}, n, slot.phase);
       const auto it = slots.find(key);
       if (it != slots.end()) return it->second;
-      const StagePlan& stage = out_.stages[static_cast<std::size_t>(s)];
+      const StageRange& range = out_.stages[static_cast<std::size_t>(s)].chunks[slot.chunk].range;
       double t = 0;
-      for (std::size_t i = stage.range.first; i < stage.range.last; ++i) {
+      for (std::size_t i = range.first; i < range.last; ++i) {
         const BlockKernels& k = planner_.kernels(planner_.variant(s, i), n);
-        t += slot.backward ? matrix_seconds(k.recompute) + matrix_seconds(k.backward)
-                           : matrix_seconds(k.forward);
+        if (slot.phase == SlotPhase::backward) t += matrix_seconds(k.recompute);
+        t += matrix_seconds(kernels_of(k, slot.phase));
       }
       return slots[key] = t / planner_.slowest(s);
     };
-    out_.pipeline_bound = schedule_length(out_.orders, slot_seconds);
+    out_.pipeline_bound = schedule_length(schedule_, slot_seconds);
     for (int s = 0; s < plan_.pipeline; ++s) {
       double t = 0;
-      for (const Slot slot : out_.orders[static_cast<std::size_t>(s)]) t += slot_seconds(s, slot);
+      for (const Slot& slot : schedule_.orders[static_cast<std::size_t>(s)]) {
+        t += slot_seconds(s, slot);
+      }
       out_.compute_bound = std::max(out_.compute_bound, t);
     }
     const double per_sample = (training() ? graph_.training_flop() : graph_.forward_flop()).value();
@@ -403,13 +491,14 @@ class Lowering {
   const PlanConfig& plan_;
   const Placement& placement_;
   StagePlanner& planner_;
+  const Schedule& schedule_;  // of the largest replica; the others differ in micro-batches alone
   LoweredPlan& out_;
   PeerTables peers_;
   const StateWriter state_;
-  std::map<std::tuple<std::uint32_t, Pass, std::int64_t, std::array<bool, kTensorClasses>,
-                      std::int64_t, std::vector<std::int64_t>, std::vector<std::int64_t>>,
-           std::uint32_t>
-      segments_;
+  std::map<std::pair<std::array<bool, kTensorClasses>, std::int64_t>,
+           std::map<BlockCall, std::uint32_t>>
+      segments_;  // by residency, then by call
+  std::map<std::pair<int, SlotPhase>, std::vector<std::uint16_t>> lanes_;
   std::map<
       std::tuple<ParametersByAxes, std::int64_t, std::array<bool, kTensorClasses>, std::int64_t>,
       std::uint32_t>

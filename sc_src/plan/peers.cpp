@@ -39,6 +39,19 @@ std::uint16_t PeerTables::channel(const AxisShifts& shifts, bool background) {
   return it->second;
 }
 
+Channel PeerTables::stage_channel(SlotPhase phase, int chunk, std::uint16_t lane) {
+  const bool forward = phase == SlotPhase::forward;
+  if (chunk == 0 && lane == 0) return forward ? Channel::forward : Channel::backward;
+  const auto [it, added] = stage_channels_.emplace(
+      std::make_tuple(phase, chunk, lane), static_cast<std::uint16_t>(channel_names_.size()));
+  if (added) {
+    channel_names_.push_back(std::string(forward ? "pipeline forward" : "pipeline backward") +
+                             ", chunk " + std::to_string(chunk) +
+                             (lane > 0 ? ", lane " + std::to_string(lane) : ""));
+  }
+  return static_cast<Channel>(it->second);
+}
+
 void PeerTables::fill(TileGroup& group, const Placement& placement, int stage, int replica) const {
   const int ranks = static_cast<int>(group.tiles.size());
   group.peers.resize(kFixedPeers + tables_.size());

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <tilewright/plan/partition.h>
 #include <tilewright/plan/placement.h>
+#include <tilewright/plan/schedule.h>
 #include <tilewright/program/program.h>
 
 namespace tilewright {
@@ -24,7 +26,6 @@ constexpr std::uint32_t kFixedPeers = 3;
 
 /// Program::channels that every plan has; those of PeerTables follow.
 enum class Channel : std::uint16_t { forward, backward, tied };
-constexpr std::uint16_t kFixedChannels = 3;
 
 /// Steps along each axis of the ranks of a stage.
 using AxisShifts = std::array<int, kMaxAxes>;
@@ -42,6 +43,9 @@ class PeerTables {
   /// The channel of messages sent so many steps along every axis: a tile receives a channel from
   /// one source. Background calls have their own.
   std::uint16_t channel(const AxisShifts& shifts, bool background);
+  /// The channel of what a chunk of a stage receives from another stage; of its own by lane, where
+  /// messages are taken in another order than they are sent (message_lanes()).
+  Channel stage_channel(SlotPhase phase, int chunk, std::uint16_t lane);
   /// Names of all channels, in order.
   const std::vector<std::string>& channels() const { return channel_names_; }
 
@@ -54,6 +58,7 @@ class PeerTables {
   const std::vector<GroupAxis>& axes_;
   std::vector<AxisShifts> tables_;
   std::map<std::pair<AxisShifts, bool>, std::uint16_t> channels_;
+  std::map<std::tuple<SlotPhase, int, std::uint16_t>, std::uint16_t> stage_channels_;
   std::vector<std::string> channel_names_{"pipeline forward", "pipeline backward",
                                           "tied embedding"};
   std::map<AxisShifts, std::uint32_t> numbers_;

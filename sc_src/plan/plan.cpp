@@ -76,4 +76,35 @@ std::vector<std::int64_t> PlanConfig::micro_batches(int replica) const {
   return sizes;
 }
 
+std::size_t PlanConfig::micro_batch_count(int replica) const {
+  const std::int64_t micro = group_micro_batch();
+  return static_cast<std::size_t>((replica_batch(replica) + micro - 1) / micro);
+}
+
+int PlanConfig::chunks() const {
+  switch (schedule) {
+    case ScheduleKind::interleaved:
+      return interleaved_chunks;
+    case ScheduleKind::zb_v:
+      return 2;
+    case ScheduleKind::file:
+      return own_schedule->chunks;
+    default:
+      return 1;
+  }
+}
+
+bool PlanConfig::splits_backward() const {
+  if (schedule == ScheduleKind::file) return own_schedule->split_backward;
+  return schedule == ScheduleKind::zb_h1 || schedule == ScheduleKind::zb_h2 ||
+         schedule == ScheduleKind::zb_v;
+}
+
+Schedule PlanConfig::replica_schedule(int replica) const {
+  if (schedule == ScheduleKind::file) return *own_schedule;
+  const auto m = static_cast<std::uint32_t>(micro_batch_count(replica));
+  return mode == Mode::inference ? make_streaming(pipeline, m, chunks())
+                                 : make_schedule(schedule, pipeline, m, chunks());
+}
+
 }  // namespace tilewright

@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kMaxDegree = std::int64_t{1} << 20;
 constexpr std::int64_t kMaxBatch = 1'000'000'000;
 constexpr std::int64_t kMaxMicroBatches = 1'000'000;  // of a replica; each is a call per block
-constexpr std::int64_t kMaxChunks = 256;
+constexpr std::int64_t kMaxSumChunks = 256;
 constexpr std::int64_t kMaxPrefetch = 1024;  // blocks
 constexpr std::int64_t kMaxSequence = std::int64_t{1} << 31;
 
@@ -153,7 +153,8 @@ void read_partition(const Section& root, PlanConfig& plan) {
   }
   plan.overlap.prefetch =
       static_cast<int>(overlap.integer("prefetch", 0, kMaxPrefetch, plan.overlap.prefetch));
-  plan.overlap.tensor_chunks = static_cast<int>(overlap.integer("tensor_chunks", 1, kMaxChunks, 1));
+  plan.overlap.tensor_chunks =
+      static_cast<int>(overlap.integer("tensor_chunks", 1, kMaxSumChunks, 1));
 }
 
 void read_batch(const Section& batch, PlanConfig& plan) {
@@ -188,10 +189,62 @@ void read_batch(const Section& batch, PlanConfig& plan) {
   }
 }
 
+constexpr std::int64_t kMaxChunks = 1024;
+
+/// A file that lists every slot of every stage, beside the plan.
+void read_own_schedule(const Section& map, const std::string& plan_path, PlanConfig& plan) {
+  for (const char* key : {"kind", "chunks"}) {
+    if (map.has(key)) map.fail(key, "a schedule file lists every slot; nothing else is chosen");
+  }
+  const std::size_t most = plan.micro_batch_count(0);
+  const std::size_t fewest = plan.micro_batch_count(plan.replicas() - 1);
+  if (most != fewest) {
+    map.fail("file", fmt::format("the replicas have {} to {} micro-batches; wanted: equal numbers, "
+                                 "for which one file can list the slots",
+                                 fewest, most));
+  }
+  const std::filesystem::path file = map.text("file");
+  const std::filesystem::path beside = std::filesystem::path(plan_path).parent_path();
+  const Document listed =
+      Document::load((file.is_absolute() ? file : beside / file).string(), "schedule");
+  plan.schedule = ScheduleKind::file;
+  plan.own_schedule = std::make_shared<const Schedule>(read_schedule(
+      listed, plan.pipeline, static_cast<std::uint32_t>(most), plan.mode == Mode::training));
+}
+
+void read_plan_schedule(const Section& root, const std::string& plan_path, PlanConfig& plan) {
+  std::vector<std::pair<std::string, ScheduleKind>> names;
+  for (const ScheduleKind kind :
+       {ScheduleKind::one_f_one_b, ScheduleKind::gpipe, ScheduleKind::interleaved,
+        ScheduleKind::zb_h1, ScheduleKind::zb_h2, ScheduleKind::zb_v}) {
+    names.emplace_back(to_string(kind), kind);
+  }
+  plan.where_schedule = root.where("schedule");
+  if (root.is_map("schedule")) {
+    const Section map = root.section("schedule");
+    if (map.has("file")) {
+      read_own_schedule(map, plan_path, plan);
+      return;
+    }
+    plan.schedule = map.choice<ScheduleKind>("kind", names);
+    if (map.has("chunks")) {
+      if (plan.schedule != ScheduleKind::interleaved) {
+        map.fail("chunks", "the number of chunks per stage is a choice of kind: interleaved alone");
+      }
+      plan.interleaved_chunks = static_cast<int>(map.integer("chunks", 2, kMaxChunks));
+    }
+  } else {
+    plan.schedule = root.choice<ScheduleKind>("schedule", names, "1f1b");
+  }
+  if (plan.mode == Mode::inference && plan.splits_backward()) {
+    root.fail("schedule",
+              "inference has no backward pass to split; wanted: 1f1b, gpipe or "
+              "interleaved, which all stream the micro-batches through");
+  }
+}
+
 /// What only training does, and what is left of it in inference.
 void read_training(const Section& root, PlanConfig& plan) {
-  plan.schedule = root.choice<ScheduleKind>(
-      "schedule", {{"1f1b", ScheduleKind::one_f_one_b}, {"gpipe", ScheduleKind::gpipe}}, "1f1b");
   const bool inference = plan.mode == Mode::inference;
   plan.recomputation = read_recomputation(root, plan.pipeline);
   plan.where_recomputation = root.where("recomputation");
@@ -318,10 +371,16 @@ void read_stages(const Section& root, PlanConfig& plan) {
   plan.where_stages = root.where("stages");
   if (!root.has("stages")) return;
   plan.stage_layers = root.integers("stages");
-  if (plan.stage_layers.size() != static_cast<std::size_t>(plan.pipeline)) {
-    root.fail("stages", fmt::format("{} stages are listed, parallelism.pipeline is {}; wanted: one "
-                                    "number of layers for each stage",
-                                    plan.stage_layers.size(), plan.pipeline));
+  if (plan.stage_layers.size() != static_cast<std::size_t>(plan.virtual_stages())) {
+    root.fail("stages",
+              plan.chunks() == 1
+                  ? fmt::format("{} stages are listed, parallelism.pipeline is {}; wanted: one "
+                                "number of layers for each stage",
+                                plan.stage_layers.size(), plan.pipeline)
+                  : fmt::format("{} stages are listed, {} stages of {} chunks are {}; wanted: one "
+                                "number of layers for each chunk, in the order of the layers",
+                                plan.stage_layers.size(), plan.pipeline, plan.chunks(),
+                                plan.virtual_stages()));
   }
   for (std::size_t i = 0; i < plan.stage_layers.size(); ++i) {
     if (plan.stage_layers[i] < 1) {
@@ -345,6 +404,7 @@ PlanConfig read_plan(const Document& document) {
   read_batch(root.section("batch"), plan);
   if (root.has("sequence")) plan.sequence = root.integer("sequence", 1, kMaxSequence);
   plan.where_sequence = root.where("sequence");
+  read_plan_schedule(root, document.path(), plan);
   read_training(root, plan);
   plan.precision = root.choice<DType>(
       "precision", {{"fp16", DType::fp16}, {"bf16", DType::bf16}, {"fp32", DType::fp32}}, "fp16");

@@ -68,15 +68,25 @@ std::uint32_t SegmentWriter::add(Instruction i, const Waits& after) {
       segment_.code[static_cast<std::size_t>(own)].until == kNone) {
     own = -1;
   }
-  std::size_t n = 0;
+  Waits waits;
   for (std::size_t e = 0; e < latest.size(); ++e) {
-    const std::int64_t l = latest[e];
-    if (l < 0) continue;
-    if (n == i.after.size()) {
-      throw InternalError("segment " + segment_.name + ": too many dependences");
-    }
-    i.after[n++] = static_cast<std::uint32_t>(l) | (head[e] ? kHead : 0);
+    if (latest[e] < 0) continue;
+    waits.push_back(static_cast<std::uint32_t>(latest[e]) | (head[e] ? kHead : 0));
   }
+  if (waits.size() > i.after.size()) {
+    // More than an instruction can name: giving back nothing stands for the first few.
+    Instruction collected;
+    collected.op = Opcode::release;
+    collected.engine = Engine::dma_out;
+    collected.name = i.name;
+    collected.phase = i.phase;
+    collected.share = whole(0);
+    std::copy_n(waits.begin(), collected.after.size(), collected.after.begin());
+    segment_.code.push_back(collected);
+    waits.erase(waits.begin(), waits.begin() + static_cast<std::ptrdiff_t>(collected.after.size()));
+    waits.push_back(static_cast<std::uint32_t>(segment_.code.size() - 1));
+  }
+  std::copy(waits.begin(), waits.end(), i.after.begin());
   segment_.code.push_back(i);
   return static_cast<std::uint32_t>(segment_.code.size() - 1);
 }

@@ -23,7 +23,7 @@ std::string print(std::int64_t bytes) {
 }  // namespace
 
 bool BlockCosts::feasible() const {
-  for (const auto* list : {&forward, &recompute, &backward}) {
+  for (const auto* list : {&forward, &recompute, &backward, &weight}) {
     for (const KernelCost& c : *list) {
       if (!c.feasible) return false;
     }
@@ -33,10 +33,28 @@ bool BlockCosts::feasible() const {
 
 std::int64_t BlockCosts::footprint() const {
   std::int64_t largest = 0;
-  for (const auto* list : {&forward, &recompute, &backward}) {
+  for (const auto* list : {&forward, &recompute, &backward, &weight}) {
     for (const KernelCost& c : *list) largest = std::max(largest, c.footprint);
   }
   return largest;
+}
+
+std::vector<std::size_t> StagePlan::positions() const {
+  std::vector<std::size_t> result;
+  for (const ChunkPlan& chunk : chunks) {
+    for (std::size_t i = chunk.range.first; i < chunk.range.last; ++i) result.push_back(i);
+  }
+  return result;
+}
+
+std::string StagePlan::layers_text() const {
+  std::string text;
+  for (const ChunkPlan& c : chunks) {
+    text += text.empty() ? "" : ",";
+    text += c.layers == 1 ? fmt::format("{}", c.first_layer)
+                          : fmt::format("{}-{}", c.first_layer, c.first_layer + c.layers - 1);
+  }
+  return text;
 }
 
 std::int64_t StagePlan::dram_bytes() const {
@@ -121,6 +139,7 @@ KernelOptions StagePlanner::kernel_options(std::int64_t samples, const Dropped& 
   o.tensor_chunks = plan_.overlap.tensor_chunks;
   o.dropped = dropped;
   o.fuse_attention = plan_.fuse_attention;
+  o.split_backward = plan_.splits_backward();
   return o;
 }
 
@@ -158,7 +177,9 @@ const BlockCosts& StagePlanner::costs(std::uint32_t variant, std::int64_t sample
     }
     return result;
   };
-  return costs_.emplace(key, BlockCosts{each(k.forward), each(k.recompute), each(k.backward)})
+  return costs_
+      .emplace(key,
+               BlockCosts{each(k.forward), each(k.recompute), each(k.backward), each(k.weight)})
       .first->second;
 }
 
@@ -177,7 +198,7 @@ std::vector<StageRange> StagePlanner::cut() {
   const auto weigh = [&](std::uint32_t variant) {
     const BlockKernels& k = kernels(variant, plan_.group_micro_batch());
     double seconds = 0;
-    for (const auto* list : {&k.forward, &k.recompute, &k.backward}) {
+    for (const auto* list : {&k.forward, &k.recompute, &k.backward, &k.weight}) {
       if (!training && list != &k.forward) continue;
       for (const Kernel& kernel : *list) {
         const KernelCost c =
@@ -198,34 +219,84 @@ std::vector<StageRange> StagePlanner::cut() {
     cost.push_back(known != seconds_of.end() ? known->second : seconds_of[v] = weigh(v));
     is_layer.push_back(graph_.block(i).is_layer());
   }
-  return plan_.stage_layers.empty() ? balance_stages(cost, is_layer, plan_.pipeline)
+  return plan_.stage_layers.empty() ? balance_stages(cost, is_layer, plan_.virtual_stages())
                                     : explicit_stages(is_layer, plan_.stage_layers);
 }
 
 std::vector<StagePlan> StagePlanner::plan_stages() {
   const std::vector<StageRange> ranges = cut();
   std::vector<StagePlan> stages;
-  for (int s = 0; s < plan_.pipeline; ++s) {
-    stages.push_back(plan_stage(s, ranges[static_cast<std::size_t>(s)]));
-  }
+  for (int s = 0; s < plan_.pipeline; ++s) stages.push_back(plan_stage(s, ranges));
   check_dram(stages);
   return stages;
 }
 
-StagePlan StagePlanner::plan_stage(int stage, const StageRange& range) {
+const Schedule& StagePlanner::schedule(int replica) {
+  const std::size_t m = plan_.micro_batch_count(replica);
+  const auto it = schedules_.find(m);
+  return it != schedules_.end()
+             ? it->second
+             : schedules_.emplace(m, plan_.replica_schedule(replica)).first->second;
+}
+
+CallMemory StagePlanner::call_memory(const ChunkPlan& chunk, std::size_t position, SlotPhase phase,
+                                     std::int64_t samples) {
+  const Schedule& s = schedule(0);
+  const Handover below =
+      position == chunk.range.first ? handover(s, chunk.virtual_stage - 1) : Handover::at_once;
+  const Handover above =
+      position + 1 == chunk.range.last ? handover(s, chunk.virtual_stage) : Handover::at_once;
+  const std::uint32_t v = variant(s.stage_of(chunk.virtual_stage), position);
+  return tilewright::call_memory(kernels(v, samples), s, phase, below, above);
+}
+
+KeptBytes StagePlanner::kept(const StagePlan& stage) {
+  KeptBytes most{};
+  // Replicas differ by a micro-batch, or by the samples of the last one.
+  for (const int replica : {0, plan_.replicas() - 1}) {
+    const std::vector<std::int64_t> samples = plan_.micro_batches(replica);
+    std::map<std::tuple<int, SlotPhase, std::int64_t>, SlotMemory> slots;
+    const auto memory = [&](const Slot& slot) -> const SlotMemory& {
+      const ChunkPlan& chunk = stage.chunks[slot.chunk];
+      const auto key = std::make_tuple(int{slot.chunk}, slot.phase, samples[slot.micro_batch]);
+      const auto it = slots.find(key);
+      if (it != slots.end()) return it->second;
+      std::vector<CallMemory> calls;
+      for (std::size_t i = chunk.range.first; i < chunk.range.last; ++i) {
+        calls.push_back(call_memory(chunk, i, slot.phase, samples[slot.micro_batch]));
+      }
+      if (slot.phase != SlotPhase::forward) std::reverse(calls.begin(), calls.end());
+      return slots.emplace(key, SlotMemory(std::move(calls))).first->second;
+    };
+    const auto& order = schedule(replica).orders[static_cast<std::size_t>(stage.stage)];
+    const KeptBytes kept = peak_kept(order, memory);
+    const std::int64_t parked = std::max(kept.back(), most.back());
+    if (saved_bytes(kept) > saved_bytes(most)) most = kept;
+    most.back() = parked;
+  }
+  return most;
+}
+
+StagePlan StagePlanner::plan_stage(int stage, const std::vector<StageRange>& virtual_stages) {
   StagePlan s;
   s.stage = stage;
-  s.range = range;
-  std::int64_t before = 0;
-  for (std::size_t i = 0; i < range.first; ++i) before += graph_.block(i).is_layer() ? 1 : 0;
-  s.first_layer = before;
+  for (int c = 0; c < plan_.chunks(); ++c) {
+    ChunkPlan chunk;
+    chunk.virtual_stage = schedule(0).virtual_stage(stage, c);
+    chunk.range = virtual_stages[static_cast<std::size_t>(chunk.virtual_stage)];
+    for (std::size_t i = 0; i < chunk.range.last; ++i) {
+      if (!graph_.block(i).is_layer()) continue;
+      ++(i < chunk.range.first ? chunk.first_layer : chunk.layers);
+    }
+    s.layers += chunk.layers;
+    s.chunks.push_back(chunk);
+  }
 
   const Splits whole({});
   std::set<std::string> tied;  // a table shared by embedding and head is held once per stage
-  for (std::size_t i = range.first; i < range.last; ++i) {
+  for (const std::size_t i : s.positions()) {
     const Block& block = graph_.block(i);
     const bool layer = block.is_layer();
-    s.layers += layer ? 1 : 0;
     s.embedding |= block.operators.front().kind == OpKind::embedding;
     s.head |= block.operators.back().kind == OpKind::loss;
     for (const Operator& op : block.operators) {
@@ -236,11 +307,11 @@ StagePlan StagePlanner::plan_stage(int stage, const StageRange& range) {
       if (local > 0) s.parameters_by_axes[splits_.summed_gradients(op)] += local;
     }
   }
-  const auto m = static_cast<std::uint32_t>(plan_.micro_batches(0).size());
-  s.in_flight = plan_.mode == Mode::inference
-                    ? 1
-                    : peak_in_flight(make_schedule(plan_.schedule, plan_.mode, plan_.pipeline,
-                                                   m)[static_cast<std::size_t>(stage)]);
+  if (plan_.mode == Mode::training) {
+    for (const int replica : {0, plan_.replicas() - 1}) {
+      s.in_flight = std::max(s.in_flight, peak_in_flight(schedule(replica), stage));
+    }
+  }
   list_memory(s);
   if (!choose_residency(s)) {
     const auto capacity = static_cast<std::int64_t>(machine_.sram.capacity.value());
@@ -266,13 +337,13 @@ StagePlan StagePlanner::plan_stage(int stage, const StageRange& range) {
 
 void StagePlanner::list_memory(StagePlan& s) {
   const StateBytes state = plan_.state_bytes();
-  std::int64_t stash = 0, rebuilt = 0, temporaries = 0;
-  for (std::size_t i = s.range.first; i < s.range.last; ++i) {
-    const BlockKernels& k = kernels(variant(s.stage, i), plan_.group_micro_batch());
-    stash += k.stash_bytes();
-    rebuilt = std::max(rebuilt, k.rebuilt_bytes());
-    temporaries = std::max(temporaries, k.temporaries);
+  std::int64_t temporaries = 0;
+  for (const std::size_t i : s.positions()) {
+    temporaries =
+        std::max(temporaries, kernels(variant(s.stage, i), plan_.group_micro_batch()).temporaries);
   }
+  const KeptBytes most = kept(s);
+  const auto kept_for = [&](Kept kind) { return most[static_cast<std::size_t>(kind)]; };
   const auto add = [&](std::string name, TensorClass cls, std::int64_t bytes,
                        bool transient = false) {
     if (bytes > 0) s.memory.push_back({std::move(name), cls, bytes, false, transient});
@@ -282,11 +353,15 @@ void StagePlanner::list_memory(StagePlan& s) {
       sharding_.gradients(s.parameters_by_axes) * state.gradient);
   add("optimiser state", TensorClass::optimizer,
       sharding_.optimizer(s.parameters_by_axes) * state.optimizer);
-  add(fmt::format("stashed activations ({} micro-batches in flight)", s.in_flight),
-      TensorClass::saved, stash * s.in_flight, true);
-  add("recomputed activations (1 layer)", TensorClass::saved, rebuilt, true);
+  add(fmt::format("stashed activations ({} micro-batches{} in flight)", s.in_flight,
+                  s.chunks.size() > 1 ? " of a chunk" : ""),
+      TensorClass::saved, kept_for(Kept::stash), true);
+  add(plan_.splits_backward() ? "recomputed activations" : "recomputed activations (1 layer)",
+      TensorClass::saved, kept_for(Kept::rebuilt), true);
+  add("gradients until their weight gradients", TensorClass::saved, kept_for(Kept::gradient), true);
+  add("activations between chunks", TensorClass::temporary, kept_for(Kept::parked), true);
   std::int64_t block = 0;  // parameters of the largest that are cut
-  for (std::size_t i = s.range.first; i < s.range.last; ++i) {
+  for (const std::size_t i : s.positions()) {
     block = std::max(block, total(sharding_.cut(block_parameters(variant(s.stage, i)))));
   }
   const bool beside = plan_.overlap.bucket > 0;
@@ -315,7 +390,7 @@ std::optional<std::pair<double, double>> StagePlanner::evaluate(const StagePlan&
     traffic += times * static_cast<double>(c.load + c.store);
   };
   const auto micro_batches = static_cast<double>(plan_.micro_batches(0).size());
-  for (std::size_t i = s.range.first; i < s.range.last; ++i) {
+  for (const std::size_t i : s.positions()) {
     const std::uint32_t v = variant(s.stage, i);
     const BlockKernels& k = kernels(v, plan_.group_micro_batch());
     const BlockCosts& c = costs(v, plan_.group_micro_batch(), s.residency, s.sram_resident);
@@ -328,6 +403,9 @@ std::optional<std::pair<double, double>> StagePlanner::evaluate(const StagePlan&
     }
     for (std::size_t j = 0; j < k.backward.size(); ++j) {
       account(k.backward[j], c.backward[j], micro_batches);
+    }
+    for (std::size_t j = 0; j < k.weight.size(); ++j) {
+      account(k.weight[j], c.weight[j], micro_batches);
     }
   }
   if (plan_.mode == Mode::training && plan_.optimizer != OptimizerKind::none) {
@@ -367,7 +445,7 @@ bool StagePlanner::choose_residency(StagePlan& stage) {
   if (!best) return false;
   stage = chosen;
   for (MemoryItem& item : stage.memory) item.in_sram = stage.residency[item.cls];
-  for (std::size_t i = stage.range.first; i < stage.range.last; ++i) {
+  for (const std::size_t i : stage.positions()) {
     stage.sram_working =
         std::max(stage.sram_working, costs(variant(stage.stage, i), plan_.group_micro_batch(),
                                            stage.residency, stage.sram_resident)
@@ -412,12 +490,11 @@ void StagePlanner::refuse(const StagePlan& stage, const std::string& where, std:
                           std::int64_t capacity, bool sram) {
   const TileId first = placement_.tile(stage.stage, 0, 0);
   std::string text = fmt::format(
-      "{}: out of memory: stage {} (layers {}-{}, from tile ({},{})) needs {} in the {}, which "
+      "{}: out of memory: stage {} (layers {}, from tile ({},{})) needs {} in the {}, which "
       "holds "
       "{}\n  largest consumers per tile:",
-      plan_.where_batch.empty() ? "plan" : plan_.where_batch, stage.stage, stage.first_layer,
-      stage.first_layer + stage.layers - 1, machine_.x(first), machine_.y(first), print(need),
-      where, print(capacity));
+      plan_.where_batch.empty() ? "plan" : plan_.where_batch, stage.stage, stage.layers_text(),
+      machine_.x(first), machine_.y(first), print(need), where, print(capacity));
   for (std::size_t i = 0; i < stage.memory.size() && i < 3; ++i) {
     text += fmt::format("\n    {}: {}", stage.memory[i].name, print(stage.memory[i].bytes));
   }

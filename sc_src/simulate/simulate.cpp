@@ -29,7 +29,8 @@ void fill_stages(const LoweredPlan& lowered, const RunStatistics& run, Result& r
   for (const StagePlan& s : lowered.stages) {
     StageResult r;
     r.stage = s.stage;
-    r.first_layer = s.first_layer;
+    r.first_layer = s.chunks.front().first_layer;
+    for (const ChunkPlan& c : s.chunks) r.chunks.push_back({c.first_layer, c.layers});
     r.layers = s.layers;
     r.embedding = s.embedding;
     r.head = s.head;

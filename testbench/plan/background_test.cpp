@@ -33,8 +33,8 @@ Sharding sharding(int zero) {
 
 /// Two layers, two micro-batches: F0 F1 then B1 B0, twice.
 std::vector<StateUse> calls() {
-  return {{0, false, false}, {1, false, false}, {1, true, false}, {0, true, false},
-          {0, false, true},  {1, false, true},  {1, true, true},  {0, true, true}};
+  return {{0, true, false}, {1, true, false}, {1, true, true}, {0, true, true},
+          {0, true, false}, {1, true, false}, {1, true, true}, {0, true, true}};
 }
 
 BackgroundPlan plan(int zero, std::int64_t bucket, int prefetch) {

@@ -158,7 +158,7 @@ TEST(Plan, RefusalsNamePlaceKeyValueAndWhatIsAllowed) {
       {", micro: 3", "", "batch.micro"},
       {"recomputation: full", "recomputation: half", "full"},
       {"recomputation: full", "optimizer: lamb", "adam, sgd, none"},
-      {"recomputation: full", "schedule: zb-h1", "gpipe"},
+      {"recomputation: full", "schedule: zb-h9", "gpipe"},
       {"recomputation: full", "precision: fp8", "precision"},
       {"recomputation: full", "sequence: 0", "sequence"},
       {"recomputation: full", "mode: serve", "inference"},

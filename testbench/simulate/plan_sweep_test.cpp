@@ -18,7 +18,7 @@
 namespace tilewright {
 namespace {
 
-constexpr int kPlans = 640;
+constexpr int kPlans = 800;
 constexpr unsigned kSecondsEach = 60;  // a simulation that takes longer hangs
 
 MachineConfig small_machine() {
@@ -53,7 +53,7 @@ class Draw {
 DecoderConfig draw_model(Draw& draw) {
   DecoderConfig c;
   c.name = "drawn";
-  c.layers = draw.one_of({2, 3, 4, 8});
+  c.layers = draw.one_of({4, 6, 8});
   c.hidden = 64;
   c.heads = draw.one_of({4, 8});
   c.kv_heads = draw.chance(30) ? c.heads / 2 : c.heads;
@@ -117,7 +117,9 @@ PlanConfig draw_plan(Draw& draw, bool experts) {
   p.zero = draw.one_of({0, 0, 1, 2, 3});
   p.micro_batch = draw.one_of({1, 2, 3});
   p.global_batch = draw.one_of({8, 12, 24, 13});
-  p.schedule = draw.one_of({ScheduleKind::one_f_one_b, ScheduleKind::gpipe});
+  p.schedule = draw.one_of({ScheduleKind::one_f_one_b, ScheduleKind::one_f_one_b,
+                            ScheduleKind::gpipe, ScheduleKind::interleaved, ScheduleKind::zb_h1,
+                            ScheduleKind::zb_h2, ScheduleKind::zb_v});
   p.recomputation = draw.one_of({Recomputation::none, Recomputation::full});
   p.optimizer = draw.one_of({OptimizerKind::adam, OptimizerKind::adam, OptimizerKind::none});
   p.precision = draw.one_of({DType::fp16, DType::fp32});

@@ -27,9 +27,15 @@ struct Communication {
   Seconds hidden{0};   ///< the rest: the tile was in other states
 };
 
+/// A run of decoder layers.
+struct LayerRange {
+  std::int64_t first = 0, count = 0;
+};
+
 struct StageResult {
   int stage = 0;
   std::int64_t first_layer = 0, layers = 0;  ///< decoder layers held
+  std::vector<LayerRange> chunks;            ///< the runs that they come in
   bool embedding = false, head = false;
   int tiles = 0;  ///< all replicas
   std::int64_t parameters = 0;

@@ -71,13 +71,17 @@ struct BlockKernels {
   std::vector<Kernel> forward;    ///< first pass
   std::vector<Kernel> recompute;  ///< what runs again of the forward pass, before backward
   std::vector<Kernel> backward;
-  std::string input, output;  ///< names of the block's input and output activation, "" if none
+  std::vector<Kernel> weight;  ///< weight gradients, when they are apart from `backward`
+  std::string input, output;   ///< names of the block's input and output activation, "" if none
   std::string input_gradient, output_gradient;
   std::int64_t input_bytes = 0, output_bytes = 0;
   std::vector<SizedTensor>
       stash;  ///< kept per micro-batch from forward to backward (input included)
   std::vector<SizedTensor> rebuilt;  ///< produced by recomputation, alive during backward
-  std::int64_t temporaries = 0;      ///< peak bytes of other tensors alive between kernels
+  /// When weight gradients are apart: what they read, kept until then. Of the activations, and of
+  /// gradients (output_gradient among them if they read it).
+  std::vector<SizedTensor> held_activations, held_gradients;
+  std::int64_t temporaries = 0;  ///< peak bytes of other tensors alive between kernels
   std::int64_t stash_bytes() const;
   std::int64_t rebuilt_bytes() const;
 };
@@ -96,6 +100,9 @@ struct KernelOptions {
   int tensor_chunks = 1;
   Dropped dropped{};
   bool fuse_attention = false;  ///< scores, softmax and context in one kernel
+  /// Weight gradients run later than the backward pass. The gradients that they read, and those
+  /// that pass between blocks, are then kept per micro-batch, like saved activations.
+  bool split_backward = false;
 };
 
 /// The layouts in which a graph's blocks hand their activation over: what the first operator of a

@@ -13,7 +13,7 @@ struct LoweredPlan {
   Program program;  ///< sealed
   Placement placement;
   std::vector<StagePlan> stages;
-  std::vector<StageOrder> orders;  ///< schedule of the largest replica
+  Schedule schedule;  ///< of the largest replica
   /// Seconds: the busiest stage's matrix engines, by their timing model and the speed of its
   /// slowest tile.
   double compute_bound = 0;

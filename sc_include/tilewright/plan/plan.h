@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,12 +12,12 @@
 #include <tilewright/base/config.h>
 #include <tilewright/machine/machine.h>
 #include <tilewright/plan/recomputation.h>
+#include <tilewright/plan/schedule.h>
 #include <tilewright/workload/dtype.h>
 #include <tilewright/workload/graph.h>
 
 namespace tilewright {
 
-enum class ScheduleKind { gpipe, one_f_one_b };
 enum class OptimizerKind { none, sgd, adam };
 enum class Mode { training, inference };
 enum class PlacementKind {
@@ -99,6 +100,8 @@ struct PlanConfig {
   std::int64_t micro_batch = 1;   ///< samples per micro-batch of one replica; the last may be short
   std::int64_t sequence = 0;      ///< tokens per sample; 0: the model's
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
+  int interleaved_chunks = 2;                    ///< per stage, of ScheduleKind::interleaved
+  std::shared_ptr<const Schedule> own_schedule;  ///< of ScheduleKind::file
   Recomputation recomputation;
   /// Scores, softmax and context are one kernel, which never writes the scores (arXiv 2205.14135).
   bool fuse_attention = false;
@@ -116,7 +119,7 @@ struct PlanConfig {
   /// "plans/a.yaml:4: parallelism.tensor".
   std::string where_tensor, where_pipeline, where_data, where_batch, where_stages, where_placement,
       where_precision, where_sequence, where_context, where_expert, where_zero, where_partition,
-      where_recomputation, where_fusion;
+      where_recomputation, where_fusion, where_schedule;
 
   int ranks() const { return pipeline * tensor * context * data; }
   /// Ranks that work on the same micro-batches: one tile group.
@@ -137,6 +140,14 @@ struct PlanConfig {
   /// Sizes of the micro-batches of a tile group, in order; all group_micro_batch() but possibly the
   /// last.
   std::vector<std::int64_t> micro_batches(int replica) const;
+  std::size_t micro_batch_count(int replica) const;
+  /// Virtual stages that a stage holds.
+  int chunks() const;
+  int virtual_stages() const { return pipeline * chunks(); }
+  /// Weight gradients have slots of their own.
+  bool splits_backward() const;
+  /// What the stages of a tile group run. Inference streams, whatever the kind is.
+  Schedule replica_schedule(int replica) const;
 };
 
 /// Reads and checks a plan by itself (docs/plan.md). Throws InputError.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <tilewright/machine/machine.h>
+#include <tilewright/plan/activation_memory.h>
 #include <tilewright/plan/cost.h>
 #include <tilewright/plan/kernels.h>
 #include <tilewright/plan/placement.h>
@@ -30,27 +31,36 @@ struct MemoryItem {
   bool transient = false;  ///< allocated call by call, not for the whole iteration
 };
 
-struct StagePlan {
-  int stage = 0;
+/// A virtual stage.
+struct ChunkPlan {
+  int virtual_stage = 0;
   StageRange range;  ///< of Graph::chain
   std::int64_t first_layer = 0, layers = 0;
+};
+
+struct StagePlan {
+  int stage = 0;
+  std::vector<ChunkPlan> chunks;
+  std::int64_t layers = 0;  ///< of all chunks
   bool embedding = false, head = false;
   std::int64_t parameters = 0;        ///< of the whole stage
   std::int64_t local_parameters = 0;  ///< that one rank works with
   /// The same by the axes over which their gradients are summed.
   ParametersByAxes parameters_by_axes;
-  int in_flight = 1;  ///< peak micro-batches between forward and backward
+  int in_flight = 1;  ///< peak_in_flight(): micro-batches of a chunk that are held
   Residency residency;
-  std::int64_t sram_resident = 0;  ///< bytes per rank that residents take at their peak
-  std::int64_t sram_working = 0;   ///< largest kernel footprint
-  std::vector<MemoryItem> memory;  ///< per rank, largest first
+  std::int64_t sram_resident = 0;              ///< bytes per rank that residents take at their peak
+  std::int64_t sram_working = 0;               ///< largest kernel footprint
+  std::vector<MemoryItem> memory;              ///< per rank, largest first
+  std::vector<std::size_t> positions() const;  ///< of Graph::chain, all chunks
+  std::string layers_text() const;             ///< "0-3", "0-1,8-9"
   std::int64_t sram_bytes() const { return sram_resident + sram_working; }
   std::int64_t dram_bytes() const;
 };
 
 /// The costs of a block's kernels, list by list.
 struct BlockCosts {
-  std::vector<KernelCost> forward, recompute, backward;
+  std::vector<KernelCost> forward, recompute, backward, weight;
   bool feasible() const;
   std::int64_t footprint() const;  ///< the largest of all
 };
@@ -83,6 +93,11 @@ class StagePlanner {
                           std::int64_t sram_resident);
   /// Cost of the optimiser step of a stage.
   KernelCost optimizer_cost(const StagePlan& stage) const;
+  /// What a tile group runs.
+  const Schedule& schedule(int replica);
+  /// What the call of one block takes and gives back in a slot for `samples` samples.
+  CallMemory call_memory(const ChunkPlan& chunk, std::size_t position, SlotPhase phase,
+                         std::int64_t samples);
   /// Those of a tile at full speed: what is chosen by time does not look at slow tiles.
   const TileRates& rates() const { return rates_; }
   /// Speed of the slowest tile of a stage's first replica, in (0, 1].
@@ -94,7 +109,9 @@ class StagePlanner {
   ParametersByAxes block_parameters(std::uint32_t variant) const;
 
  private:
-  StagePlan plan_stage(int stage, const StageRange& range);
+  StagePlan plan_stage(int stage, const std::vector<StageRange>& virtual_stages);
+  /// The most that a stage keeps of activations, in any replica.
+  KeptBytes kept(const StagePlan& stage);
   std::vector<StageRange> cut();
   /// Closed-form iteration time and DRAM bytes of one rank; nothing when a kernel does not fit.
   std::optional<std::pair<double, double>> evaluate(const StagePlan& stage);
@@ -119,6 +136,7 @@ class StagePlanner {
   const Splits splits_;
   const Sharding sharding_;
   const Layouts boundary_;
+  std::map<std::size_t, Schedule> schedules_;  // by the number of micro-batches
   IdVector<TileId, std::vector<DramId>> dram_of_;
   std::vector<int> clients_;  // per controller
   TileRates rates_;
