@@ -49,7 +49,8 @@ CommandOptions network_options() {
   add("packet", number(8), "flits per packet");
   add("fidelity", text("NAME")->default_value("flit"),
       "flit (routers with virtual channels) or message (virtual cut-through)");
-  add("routing", text("NAME")->default_value("xy"), "routing algorithm");
+  add("routing", text("NAME")->default_value("xy"),
+      "routing algorithm: xy, yx, west-first, odd-even, adaptive, o1turn");
   add("vcs", number(8), "virtual channels per input");
   add("buffer", number(8), "flits per virtual channel");
   add("routing-delay", number(0), "cycles; 0: computed one hop ahead");
@@ -180,6 +181,7 @@ FlitConfig config_of(const po::variables_map& values) {
     refuse("mesh", text_of(values, "mesh"), "1x1 to 512x512");
   }
   c.routing = text_of(values, "routing");
+  c.routing_seed = static_cast<std::uint64_t>(integer(values, "seed", 0, INT64_MAX));
   const auto delay = [&values](const char* option, int min) {
     return static_cast<int>(integer(values, option, min, 100));
   };
@@ -252,7 +254,7 @@ void network_command(const std::vector<std::string>& arguments) {
   options.warmup = static_cast<std::uint64_t>(integer(values, "warmup", 0, 1'000'000'000));
   options.measure = static_cast<std::uint64_t>(integer(values, "measure", 1, 1'000'000'000));
   options.drain = static_cast<std::uint64_t>(integer(values, "drain", 0, 1'000'000'000));
-  options.seed = static_cast<std::uint64_t>(integer(values, "seed", 0, INT64_MAX));
+  options.seed = config.routing_seed;
 
   std::vector<TraceRecord> trace;
   std::unique_ptr<TrafficPattern> pattern;
@@ -327,7 +329,8 @@ void network_command(const std::vector<std::string>& arguments) {
                              knee ? fmt::format("at a load of {:.4f}", *knee)
                                   : std::string("not reached between two of these loads"));
       summary +=
-          fmt::format("capacity of busiest link   at a load of {:.4f}\n", 1 / ideal.busiest_link);
+          fmt::format("capacity of busiest link   at a load of {:.4f}{}\n", 1 / ideal.busiest_link,
+                      config.routing == "xy" ? "" : ", if all went by xy");
     }
     summary += fmt::format("accepted at a load of 1    {:.4f}\n", accepted);
   }

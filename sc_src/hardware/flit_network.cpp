@@ -63,13 +63,27 @@ void check(const FlitConfig& c) {
           std::to_string(c.stall_probability), "0 to below 1");
 }
 
-FlitNetwork::FlitNetwork(const FlitConfig& config, EventQueue& queue, std::uint32_t agent)
-    : config_(config), queue_(queue), agent_(agent) {
+Topology topology_of(const FlitConfig& config) {
   check(config);
-  routing_ = make_routing(config.routing);
+  MachineConfig machine;
+  machine.tiles_x = config.width;
+  machine.tiles_y = config.height;
+  return Topology(machine);
+}
+
+FlitNetwork::FlitNetwork(const FlitConfig& config, EventQueue& queue, std::uint32_t agent)
+    : config_(config), queue_(queue), agent_(agent), topology_(topology_of(config)) {
+  routing_ = make_routing(config.routing, topology_, config.routing_seed);
+  check_deadlock_free(topology_, *routing_, "flit network: routing '" + config.routing + "'");
   tiles_ = static_cast<std::uint32_t>(config.width * config.height);
   vcs_ = static_cast<std::uint32_t>(config.virtual_channels);
   depth_ = static_cast<std::uint32_t>(config.buffer_flits);
+  all_vcs_ = vcs_ == 32 ? ~Mask{0} : (Mask{1} << vcs_) - 1;
+  const unsigned classes = routing_classes_ = routing_->classes();
+  require(vcs_ >= classes, "virtual_channels", std::to_string(vcs_),
+          ("with routing '" + config.routing + "': at least " + std::to_string(classes)).c_str());
+  for (unsigned vc = 0; vc < vcs_; ++vc) class_vcs_[vc * classes / vcs_] |= Mask{1} << vc;
+  if (routing_->random()) injected_.resize(tiles_);
   stall_below_ = static_cast<std::uint64_t>(config.stall_probability * 0x1p64);
 
   const std::size_t ports = std::size_t{tiles_} * kPorts;
@@ -111,7 +125,6 @@ FlitNetwork::FlitNetwork(const FlitConfig& config, EventQueue& queue, std::uint3
 }
 
 void FlitNetwork::clear_state() {
-  const Mask all = vcs_ == 32 ? ~Mask{0} : (Mask{1} << vcs_) - 1;
   for (Router& router : routers_) {
     for (InputUnit& in : router.in) {
       FlitBackward* const upstream = in.upstream;
@@ -121,7 +134,7 @@ void FlitNetwork::clear_state() {
       in.upstream_port = port;
     }
     for (OutputUnit& out : router.out) {
-      out.free = out.credit = all;
+      out.free = out.credit = all_vcs_;
       out.tail_sent = 0;
       out.grant = 0;
     }
@@ -133,7 +146,7 @@ void FlitNetwork::clear_state() {
   source_credits_.assign(source_credits_.size(), static_cast<std::uint16_t>(depth_));
   for (Source& s : sources_) {
     s = Source();
-    s.out.free = s.out.credit = all;
+    s.out.free = s.out.credit = all_vcs_;
     s.last_vc = static_cast<std::uint8_t>(vcs_ - 1);
   }
   busy_routers_.assign(busy_routers_.size(), 0);
@@ -147,11 +160,13 @@ void FlitNetwork::reset() {
   pool_ = PacketPool();
   messages_.clear();
   left_ = entered_;
+  injected_.assign(injected_.size(), 0);
 }
 
 bool FlitNetwork::at_rest() const {
-  const Mask all = vcs_ == 32 ? ~Mask{0} : (Mask{1} << vcs_) - 1;
-  const auto whole = [&](const OutputUnit& out) { return out.free == all && out.credit == all; };
+  const auto whole = [this](const OutputUnit& out) {
+    return out.free == all_vcs_ && out.credit == all_vcs_;
+  };
   for (const Router& router : routers_) {
     for (const OutputUnit& out : router.out) {
       if (!whole(out)) return false;
@@ -185,6 +200,7 @@ void FlitNetwork::inject(Packet& p, Picoseconds now) {
   p.injected = now;
   p.lead = 0;
   p.arrived = false;
+  if (!injected_.empty()) routing_->draw(p, injected_[p.source]++);
   Message& m = messages_[p.slot];
   m = Message();
   const auto size = static_cast<std::uint64_t>(config_.flit_bytes);

@@ -4,6 +4,8 @@
 // have just arrived included: the switch allocation does not see the channels this cycle's VC
 // allocation gives away (unless it speculates), and the VC allocation does not see the channels
 // this cycle's tails give back.
+#include <cstdlib>
+
 #include <tilewright/hardware/flit_network.h>
 
 namespace tilewright {
@@ -55,9 +57,14 @@ void FlitNetwork::start_head(std::uint32_t router, Router& r, unsigned port, uns
   const Place to = places_[p.destination], here = places_[router];
   p.dx = static_cast<std::int16_t>(to.x - here.x);
   p.dy = static_cast<std::int16_t>(to.y - here.y);
-  c.out_port = static_cast<std::uint8_t>(
-      p.dx == 0 && p.dy == 0 ? kLocal
-                             : static_cast<unsigned>(__builtin_ctz(routing_->ways(p, router))));
+  if (p.dx == 0 && p.dy == 0) {
+    c.out_port = kLocal;
+  } else {
+    const Directions ways = routing_->ways(p, router);
+    c.out_class = static_cast<std::uint8_t>(routing_->channel_class(p));
+    c.out_port = static_cast<std::uint8_t>((ways & (ways - 1)) == 0 ? __builtin_ctz(ways)
+                                                                    : least_used(r, p, ways));
+  }
   const Mask bit = Mask{1} << vc;
   if (config_.routing_delay == 0) {
     c.state = VcState::vc_allocation;
@@ -69,6 +76,24 @@ void FlitNetwork::start_head(std::uint32_t router, Router& r, unsigned port, uns
     r.in[port].routing |= bit;
     r.waiting_ports |= 1u << port;
   }
+}
+
+// Of several ways the one with most free channels of the packet's class, then most channels with a
+// credit, then most hops to go along it, then x.
+unsigned FlitNetwork::least_used(const Router& r, const Packet& p, Directions ways) const {
+  const Mask mine = class_vcs_[routing_->channel_class(p)];
+  unsigned best = 0;
+  int most = -1;
+  each_bit(ways, [&](unsigned d) {
+    const OutputUnit& out = r.out[d];
+    const int hops = std::abs(d < 2 ? p.dx : p.dy);
+    const int room = (__builtin_popcount(out.free & mine) << 24) +
+                     (__builtin_popcount(out.credit & mine) << 16) + hops;
+    if (room <= most) return;
+    best = d;
+    most = room;
+  });
+  return best;
 }
 
 void FlitNetwork::finish_routing(std::uint32_t router, Router& r) {
@@ -115,7 +140,8 @@ FlitNetwork::Match FlitNetwork::allocate_switch(std::uint32_t router, Router& r)
       const auto speculate = [&](unsigned vc) {
         const unsigned out = channel[vc].out_port;
         if ((offered >> out & 1u) != 0) return;
-        if ((r.out[out].free & r.out[out].credit) != 0) offer(out, vc);
+        const Mask may = allowed(channel[vc]);
+        if ((r.out[out].free & r.out[out].credit & may) != 0) offer(out, vc);
       };
       each_bit(in.vc_request & ~early, speculate);
       each_bit(in.vc_request & early, speculate);
@@ -145,35 +171,46 @@ FlitNetwork::Match FlitNetwork::allocate_switch(std::uint32_t router, Router& r)
 // Separable, one iteration, like the switch allocation: each head asks for every free channel of
 // its output port, each channel grants one head, each head accepts one channel.
 void FlitNetwork::allocate_channels(std::uint32_t router, Router& r) {
-  std::array<Mask, kPorts> requests[kPorts] = {};
-  std::uint32_t outputs = 0;
+  std::uint32_t asking = 0;
   each_bit(r.vc_ports, [&](unsigned port) {
     if (stalled(router, port)) return;
-    InputUnit& in = r.in[port];
-    VirtualChannel* const channel = channels(router, port);
-    each_bit(in.vc_request, [&](unsigned vc) {
-      const unsigned out = channel[vc].out_port;
-      requests[out][port] |= Mask{1} << vc;
-      outputs |= 1u << out;
+    asking |= 1u << port;
+    if (config_.vc_allocation_delay == 1) return;
+    each_bit(r.in[port].vc_request, [&](unsigned vc) {
+      VirtualChannel& c = channels(router, port)[vc];
+      c.due =
+          static_cast<std::uint32_t>(now_ + static_cast<unsigned>(config_.vc_allocation_delay) - 1);
+      c.granted = false;
     });
-    if (config_.vc_allocation_delay > 1) {
-      each_bit(in.vc_request, [&](unsigned vc) {
-        channel[vc].due = static_cast<std::uint32_t>(
-            now_ + static_cast<unsigned>(config_.vc_allocation_delay) - 1);
-        channel[vc].granted = false;
-      });
-      in.vc_pending |= in.vc_request;
-      in.vc_request = 0;
-      r.waiting_ports |= 1u << port;
-    }
   });
-  each_bit(outputs, [&](unsigned out) {
-    if (r.out[out].free != 0) allocate_channels_at(router, r, out, requests[out]);
+  // The classes of a routing share no channels but those to the tile, which have none.
+  for (unsigned of = 0; of < routing_classes_; ++of) {
+    std::array<Mask, kPorts> requests[kPorts] = {};
+    std::uint32_t outputs = 0;
+    each_bit(asking, [&](unsigned port) {
+      each_bit(r.in[port].vc_request, [&](unsigned vc) {
+        const VirtualChannel& c = channels(router, port)[vc];
+        if (of != (c.out_port == kLocal ? 0 : c.out_class)) return;
+        requests[c.out_port][port] |= Mask{1} << vc;
+        outputs |= 1u << c.out_port;
+      });
+    });
+    each_bit(outputs, [&](unsigned out) {
+      const Mask free = r.out[out].free & (out == kLocal ? all_vcs_ : class_vcs_[of]);
+      if (free != 0) allocate_channels_at(router, r, out, requests[out], free);
+    });
+  }
+  if (config_.vc_allocation_delay == 1) return;
+  each_bit(asking, [&](unsigned port) {
+    InputUnit& in = r.in[port];
+    in.vc_pending |= in.vc_request;
+    in.vc_request = 0;
+    r.waiting_ports |= 1u << port;
   });
 }
 
 void FlitNetwork::allocate_channels_at(std::uint32_t router, Router& r, unsigned out,
-                                       const std::array<Mask, kPorts>& requests) {
+                                       const std::array<Mask, kPorts>& requests, Mask free) {
   std::uint32_t ports = 0;
   for (unsigned port = 0; port < kPorts; ++port) ports |= (requests[port] != 0 ? 1u : 0u) << port;
   std::uint16_t* const grant = &grants_[(router * kPorts + out) * vcs_];
@@ -181,7 +218,7 @@ void FlitNetwork::allocate_channels_at(std::uint32_t router, Router& r, unsigned
   // By input channel: the output channels that grant it.
   std::array<std::array<Mask, kMaxVirtualChannels>, kPorts> granted;
   std::array<Mask, kPorts> winners{};
-  each_bit(r.out[out].free, [&](unsigned out_vc) {
+  each_bit(free, [&](unsigned out_vc) {
     unsigned port = grant[out_vc] / vcs_;
     const unsigned from = grant[out_vc] % vcs_;
     Mask candidates = requests[port] >> from << from;

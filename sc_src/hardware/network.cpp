@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <string>
 
 #include <tilewright/hardware/network.h>
@@ -29,7 +30,7 @@ LinkTiming link_timing(const LinkConfig& link, const std::string& what) {
 Network::Network(const MachineConfig& machine, EventQueue& queue)
     : topology_(machine),
       queue_(queue),
-      routing_(make_routing(machine.noc.routing)),
+      routing_(make_routing(machine.noc.routing, topology_, machine.noc.routing_seed)),
       places_(tiles()),
       links_(topology_.links()),
       last_port_(tiles(), 0),
@@ -43,7 +44,14 @@ Network::Network(const MachineConfig& machine, EventQueue& queue)
     throw InputError("the mesh may be at most 32767 tiles wide and high");
   }
   check_deadlock_free(topology_, *routing_, "noc.routing: '" + machine.noc.routing + "'");
-  if (topology_.defective()) detours_ = std::make_unique<Detours>(topology_, false);
+  if (routing_->random()) injected_.resize(tiles());
+  if (topology_.defective()) {
+    if (machine.noc.routing != "xy" && machine.noc.routing != "yx") {
+      throw InputError("noc.routing: '" + machine.noc.routing +
+                       "' does not go round dead tiles and links; allowed: xy, yx");
+    }
+    detours_ = std::make_unique<Detours>(topology_, machine.noc.routing == "yx");
+  }
   if (machine.tiles() > 1) {
     timing_[static_cast<std::size_t>(LinkKind::tile)] = link_timing(machine.noc.link, "noc.link");
     timing_[static_cast<std::size_t>(LinkKind::die)] =
@@ -105,14 +113,41 @@ void Network::inject(Packet& p, Picoseconds now, Picoseconds lead) {
   p.arrived = false;
   if (p.source == p.destination) {
     queue_.push(now, EventClass::delivery, p.destination, kDirections, p.slot);
-    return;
+  } else if (injected_.empty()) {
+    forward(p.source, p, now);
+  } else {
+    draw_and_forward(p, now);
   }
+}
+
+void Network::draw_and_forward(Packet& p, Picoseconds now) {
+  routing_->draw(p, injected_[p.source]++);
   forward(p.source, p, now);
+}
+
+/// Of several ways the one whose link is free first; of equal ones that with more hops to go along
+/// it, then x.
+unsigned Network::earliest(std::uint32_t tile, const Packet& p, Directions ways,
+                           Picoseconds head) const {
+  unsigned best = kDirections;
+  Picoseconds start = 0;
+  int hops = 0;
+  for (; ways != 0; ways &= ways - 1) {
+    const unsigned d = first(ways);
+    const Picoseconds free = std::max(head, links_[tile * kDirections + d].busy);
+    const int to_go = std::abs(d < 2 ? p.dx : p.dy);
+    if (best != kDirections && (free > start || (free == start && to_go <= hops))) continue;
+    best = d;
+    start = free;
+    hops = to_go;
+  }
+  return best;
 }
 
 void Network::forward(std::uint32_t tile, Packet& p, Picoseconds now) {
   if (detours_) go_round(p, tile);
-  const unsigned d = first(routing_->ways(p, tile));
+  const Directions ways = routing_->ways(p, tile);
+  const unsigned d = (ways & (ways - 1)) == 0 ? first(ways) : earliest(tile, p, ways, now - p.lead);
   Link& link = links_[tile * kDirections + d];
   const LinkTiming& timing = timing_[link.kind];
   constexpr std::uint32_t kOne = 1u << 24, kMask = kOne - 1;

@@ -47,6 +47,8 @@ Sequencer::Sequencer(const MachineConfig& machine, const Program& program, Event
       compute_returns_(network.tiles()),
       stats_(network.tiles()) {
   check(machine);
+  // Messages that may overtake each other take their places when they are injected.
+  if (!network.in_order()) announced_.assign(announced_.size(), 1);
   for (const Segment& s : program.segments) {
     for (const Instruction& i : s.code) {
       if (i.op != Opcode::send && i.op != Opcode::recv) continue;

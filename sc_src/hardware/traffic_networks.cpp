@@ -18,6 +18,7 @@ MachineConfig machine_of(const FlitConfig& c) {
   m.tiles_x = c.width;
   m.tiles_y = c.height;
   m.noc.routing = c.routing;
+  m.noc.routing_seed = c.routing_seed;
   const double period = static_cast<double>(c.period) * 1e-12;
   const auto hop = static_cast<double>(router_cycles(c) + static_cast<std::uint64_t>(c.link_delay));
   m.noc.link = {Bandwidth(c.flit_bytes / period), Seconds(hop * period)};

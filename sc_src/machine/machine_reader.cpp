@@ -1,6 +1,7 @@
 // Reads a machine description; docs/machine.md documents every key.
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -11,7 +12,7 @@
 #include <fmt/format.h>
 
 #include <tilewright/base/error.h>
-#include <tilewright/machine/machine.h>
+#include <tilewright/machine/topology.h>
 
 #include "readers.h"
 
@@ -33,6 +34,7 @@ std::vector<std::string> schema_keys() {
                                 "noc.die_link_bandwidth",
                                 "noc.die_hop_latency",
                                 "noc.routing",
+                                "noc.routing_seed",
                                 "noc.switching",
                                 "defects.dead_tiles",
                                 "defects.dead_links",
@@ -152,7 +154,10 @@ void read_noc(const Section& noc, MachineConfig& m) {
   m.noc.link.latency = read_latency(noc, "hop_latency");
   m.noc.die_link.bandwidth = noc.bandwidth("die_link_bandwidth", m.noc.link.bandwidth);
   m.noc.die_link.latency = read_latency(noc, "die_hop_latency", m.noc.link.latency);
-  m.noc.routing = read_name(noc, "routing", {"xy"});
+  m.noc.routing =
+      read_name(noc, "routing", {"xy", "yx", "west-first", "odd-even", "adaptive", "o1turn"});
+  m.noc.routing_seed = static_cast<std::uint64_t>(
+      noc.integer("routing_seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
   m.noc.switching = read_name(noc, "switching", {"cut-through"});
   const double diameter = m.width() + m.height();
   for (const auto& [key, link] :
@@ -307,6 +312,11 @@ MachineConfig read_machine(const Document& document) {
   read_tile(root.section("tile"), m);
   read_noc(root.section("noc"), m);
   read_defects(root.section("defects"), m);
+  if (Topology(m).defective() && m.noc.routing != "xy" && m.noc.routing != "yx") {
+    root.section("noc").fail("routing", fmt::format("'{}' does not go round dead tiles and links; "
+                                                    "allowed with defects: xy, yx",
+                                                    m.noc.routing));
+  }
   if (root.has("dram")) read_dram(root.section("dram"), document, m);
   read_assumptions(root, document, m);
   root.finish();

@@ -112,7 +112,6 @@ std::optional<MachineConfig> broken(int width, int height, int defects, unsigned
 }
 
 TEST(Detours, EveryPairIsJoinedByAShortestWayWithoutDeadlock) {
-  const auto routing = make_routing("xy");
   int machines = 0;
   for (unsigned seed = 0; seed < 60; ++seed) {
     const int width = 2 + static_cast<int>(seed % 6), height = 2 + static_cast<int>(seed / 6 % 5);
@@ -120,6 +119,7 @@ TEST(Detours, EveryPairIsJoinedByAShortestWayWithoutDeadlock) {
     if (!m) continue;
     ++machines;
     const Topology topology(*m);
+    const auto routing = make_routing("xy", topology);
     Detours detours(topology, false);
     std::map<Channel, std::set<Channel>> waits;
     for (std::uint32_t a = 0; a < topology.tiles(); ++a) {
@@ -146,7 +146,7 @@ TEST(Detours, OneClassWouldNotDo) {
   m.defects.dead_tiles = {{1, 1}};
   const Topology topology(m);
   Detours detours(topology, false);
-  const auto routing = make_routing("xy");
+  const auto routing = make_routing("xy", topology);
   std::map<Channel, std::set<Channel>> waits;
   for (std::uint32_t a = 0; a < 9; ++a) {
     for (std::uint32_t b = 0; b < 9; ++b) {
@@ -216,13 +216,13 @@ TEST(Detours, MirroredMachinesHaveMirroredWays) {
 class AnyTurn final : public Routing {
  public:
   Directions ways(const Packet&, std::uint32_t) const override { return 1; }
-  bool turns(Direction, Direction, std::uint32_t) const override { return true; }
+  bool turns(Channel, Channel, std::uint32_t) const override { return true; }
 };
 
 TEST(DeadlockCheck, FindsTheCircle) {
   const MachineConfig m = mesh(2, 2);
   const Topology topology(m);
-  EXPECT_THAT(dependency_cycle(topology, *make_routing("xy")), IsEmpty());
+  EXPECT_THAT(dependency_cycle(topology, *make_routing("xy", topology)), IsEmpty());
   EXPECT_EQ(dependency_cycle(topology, AnyTurn()).size(), 4u);
   try {
     check_deadlock_free(topology, AnyTurn(), "noc.routing: 'any'");

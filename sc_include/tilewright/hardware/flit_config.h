@@ -5,6 +5,7 @@
 #include <string>
 
 #include <tilewright/base/quantity.h>
+#include <tilewright/machine/topology.h>
 
 namespace tilewright {
 
@@ -12,14 +13,15 @@ namespace tilewright {
 /// defaults a packet of L flits that crosses R idle routers takes 4R + 2 + (L - 1) cycles
 /// (docs/network.md).
 struct FlitConfig {
-  int width = 1, height = 1;   ///< routers of the mesh
-  std::string routing = "xy";  ///< by name, see make_routing()
-  Picoseconds period = 1000;   ///< one cycle
-  int flit_bytes = 32;         ///< a message of n bytes is ceil(n / flit_bytes) flits, at least one
-  int packet_flits = 0;        ///< longer messages travel as several packets; 0: as one
-  int virtual_channels = 8;    ///< per input port, 1 to 32
-  int buffer_flits = 8;        ///< per virtual channel
-  int routing_delay = 0;       ///< 0: the route was computed one hop ahead
+  int width = 1, height = 1;       ///< routers of the mesh
+  std::string routing = "xy";      ///< by name, see make_routing()
+  std::uint64_t routing_seed = 1;  ///< of routings that draw
+  Picoseconds period = 1000;       ///< one cycle
+  int flit_bytes = 32;       ///< a message of n bytes is ceil(n / flit_bytes) flits, at least one
+  int packet_flits = 0;      ///< longer messages travel as several packets; 0: as one
+  int virtual_channels = 8;  ///< per input port, 1 to 32; shared out to the routing's classes
+  int buffer_flits = 8;      ///< per virtual channel
+  int routing_delay = 0;     ///< 0: the route was computed one hop ahead
   int vc_allocation_delay = 1;      ///< at least 1
   int switch_allocation_delay = 1;  ///< at least 1
   int switch_traversal_delay = 1;   ///< at least 1
@@ -38,6 +40,9 @@ struct FlitConfig {
   double stall_probability = 0;
   std::uint64_t stall_seed = 1;
 };
+
+/// The mesh it is a network of.
+Topology topology_of(const FlitConfig& config);
 
 /// Throws InputError naming the parameter, its value and what is allowed.
 void check(const FlitConfig& config);

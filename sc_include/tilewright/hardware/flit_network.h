@@ -87,7 +87,8 @@ class FlitNetwork : public EventHandler {
     VcState state = VcState::idle;
     std::uint8_t out_port = 0;
     std::uint8_t out_vc = 0;
-    bool granted = false;  // outcome of the stage that is due
+    std::uint8_t out_class = 0;  // of the channels it may take there
+    bool granted = false;        // outcome of the stage that is due
   };
 
   /// An input port: which of its channels wait for what.
@@ -172,6 +173,7 @@ class FlitNetwork : public EventHandler {
   };
 
   static constexpr std::uint32_t kNoSlot = 0xffffffffu;
+  static constexpr unsigned kMaxClasses = 4;
 
   Slot& slot_at(std::uint64_t cycle) { return slots_[cycle & slot_mask_]; }
   VirtualChannel* channels(std::uint32_t router, unsigned port) {
@@ -202,11 +204,16 @@ class FlitNetwork : public EventHandler {
   // One router in one cycle (flit_router_cycle.cpp).
   void step_router(std::uint32_t router);
   void start_head(std::uint32_t router, Router& r, unsigned port, unsigned vc, std::uint64_t base);
+  unsigned least_used(const Router& r, const Packet& p, Directions ways) const;
+  /// The channels of an output port that the packet at the front of `c` may take.
+  Mask allowed(const VirtualChannel& c) const {
+    return c.out_port == kLocal ? all_vcs_ : class_vcs_[c.out_class];
+  }
   void finish_routing(std::uint32_t router, Router& r);
   Match allocate_switch(std::uint32_t router, Router& r);
   void allocate_channels(std::uint32_t router, Router& r);
   void allocate_channels_at(std::uint32_t router, Router& r, unsigned out,
-                            const std::array<Mask, kPorts>& requests);
+                            const std::array<Mask, kPorts>& requests, Mask free);
   void assign_channel(std::uint32_t router, Router& r, unsigned in, unsigned vc, unsigned out_vc);
   void finish_channels(std::uint32_t router, Router& r);
   void delay_switch(std::uint32_t router, Router& r, const Match& match);
@@ -217,8 +224,13 @@ class FlitNetwork : public EventHandler {
   EventQueue& queue_;
   std::uint32_t agent_;
   std::uint32_t tiles_, vcs_, depth_;
+  Topology topology_;
   std::unique_ptr<Routing> routing_;
-  std::uint64_t stall_below_ = 0;  // of 2^64
+  unsigned routing_classes_ = 1;
+  Mask all_vcs_ = 0;
+  std::array<Mask, kMaxClasses> class_vcs_{};  // the channels of each class of the routing
+  std::vector<std::uint32_t> injected_;        // by source, for routings that draw; else empty
+  std::uint64_t stall_below_ = 0;              // of 2^64
 
   std::vector<Place> places_;
   std::vector<Router> routers_;

@@ -34,9 +34,10 @@ struct Path {
 };
 
 /// Virtual cut-through network with unlimited buffers. A packet's head takes each link when it has
-/// arrived and the link is free, in order of arrival; it then holds the link for bytes/bandwidth
-/// and reaches the next router after the link's latency. The tail follows no earlier than the
-/// head's link allows, so an idle network delivers after Σ latency + bytes / (smallest bandwidth).
+/// arrived and the link is free, in order of arrival (where the routing leaves a choice, of the
+/// link that is free first); it then holds the link for bytes/bandwidth and reaches the next router
+/// after the link's latency. The tail follows no earlier than the head's link allows, so an idle
+/// network delivers after Σ latency + bytes / (smallest bandwidth).
 ///
 ///  - Heads that reach one router at the same time are served round robin over its input ports.
 ///    Packets injected by the tile itself come after them (EventClass).
@@ -52,6 +53,8 @@ class Network : public EventHandler {
 
   const Topology& topology() const { return topology_; }
   std::uint32_t tiles() const { return topology_.tiles(); }
+  /// Whether the messages of one source and destination arrive in the order of their injection.
+  bool in_order() const { return routing_->in_order(); }
   /// What a message between two working tiles takes when it is alone.
   Path path(std::uint32_t from, std::uint32_t to);
 
@@ -110,6 +113,8 @@ class Network : public EventHandler {
   }
   void aim(Packet& p, std::uint32_t tile, std::uint32_t end);
   void go_round(Packet& p, std::uint32_t tile);
+  unsigned earliest(std::uint32_t tile, const Packet& p, Directions ways, Picoseconds head) const;
+  void draw_and_forward(Packet& p, Picoseconds now);
   void forward(std::uint32_t tile, Packet& p, Picoseconds now);
   void tell_claim(Picoseconds now, const Link& link, Picoseconds head, Picoseconds start);
 
@@ -126,8 +131,9 @@ class Network : public EventHandler {
   EventQueue& queue_;
   std::array<LinkTiming, 2> timing_;  // by LinkKind
   std::unique_ptr<Routing> routing_;
-  std::unique_ptr<Detours> detours_;  // of a mesh with defects
-  std::vector<Place> places_;         // of the tiles, to spare the divisions
+  std::unique_ptr<Detours> detours_;     // of a mesh with defects
+  std::vector<std::uint32_t> injected_;  // by source, for routings that draw; else empty
+  std::vector<Place> places_;            // of the tiles, to spare the divisions
   std::vector<Link> links_;
   std::vector<std::uint8_t> last_port_;  // round robin: the port served last
   std::vector<Input> inputs_;

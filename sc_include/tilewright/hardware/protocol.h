@@ -45,6 +45,7 @@ struct alignas(64) Packet {
   std::uint8_t port = 0;  ///< input port at the router the packet goes to
   bool arrived = false;
   std::uint8_t leg = 0;  ///< legs begun, on a way round defects
+  bool y_first = false;  ///< drawn at injection, see O1TurnRouting
 };
 static_assert(sizeof(Packet) == 64, "a packet is one cache line");
 

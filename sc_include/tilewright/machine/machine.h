@@ -72,6 +72,7 @@ struct NocConfig {
   LinkConfig link;      ///< between tiles of one die
   LinkConfig die_link;  ///< across a die boundary, in x or y
   std::string routing = "xy";
+  std::uint64_t routing_seed = 1;  ///< of routings that draw
   std::string switching = "cut-through";
   const LinkConfig& of(LinkKind kind) const { return kind == LinkKind::die ? die_link : link; }
 };
