@@ -345,7 +345,14 @@ class Lowering {
   }
 
   SegmentWriter writer(const std::string& name, const StagePlan& stage) {
-    return {out_.program, name, stage.residency, plan_.precision, planner_.splits().axes(), peers_};
+    SegmentWriter w(out_.program, name, stage.residency, plan_.precision, planner_.splits().axes(),
+                    peers_);
+    constexpr std::size_t kTensor = 0;  // the first axis
+    if (plan_.scatter_gather && plan_.tensor > 1 && plan_.tensor_shape.size() < 2 &&
+        planner_.boundary()[kTensor] == Layout::replicated) {
+      w.scatter_stages(kTensor);
+    }
+    return w;
   }
 
   void write_kernels(SegmentWriter& w, const std::vector<Kernel>& kernels,

@@ -126,9 +126,15 @@ std::uint32_t SegmentWriter::message(Opcode op, std::uint16_t name, Phase phase,
 
 std::uint32_t SegmentWriter::stage_message(Opcode op, Phase phase, Channel channel, Peers peer,
                                            std::int64_t bytes, const Waits& after) {
+  Share share = whole(bytes);
+  if (scattered_) {
+    share = Share(static_cast<std::uint64_t>(bytes),
+                  static_cast<std::uint32_t>(axes_[*scattered_].degree), 0,
+                  static_cast<std::uint32_t>(axes_[*scattered_].stride));
+  }
   return message(op, program_.intern("stage transfer"), phase, Cause::pipeline,
-                 static_cast<std::uint16_t>(channel), static_cast<std::uint32_t>(peer),
-                 whole(bytes), after);
+                 static_cast<std::uint16_t>(channel), static_cast<std::uint32_t>(peer), share,
+                 after);
 }
 
 std::uint32_t SegmentWriter::compute(std::uint16_t name, Phase phase, std::uint32_t shape,
@@ -191,15 +197,27 @@ void SegmentWriter::receive(const std::string& tensor, TensorClass cls,
                             const std::vector<std::int64_t>& parts, Phase phase, Channel channel,
                             Peers from) {
   const std::uint16_t name = program_.intern("stage transfer");
+  const std::int64_t ways = scattered_ ? axes_[*scattered_].degree : 1;
   Waits ready;
+  std::int64_t all = 0, own = 0;
   for (const std::int64_t part : parts) {
     const std::uint32_t r = stage_message(Opcode::recv, phase, channel, from, part, {});
     ready = {r};
+    const std::int64_t received = (part + ways - 1) / ways;
     if (!residency_[cls]) {
-      ready = {transfer(Opcode::store, name, phase, Cause::memory, whole(part), {r})};
+      ready = {transfer(Opcode::store, name, phase, Cause::memory, whole(received), {r})};
     }
+    all += part;
+    own += received;
   }
   ready_[tensor] = ready;
+  if (!scattered_) return;
+  CollectiveRun run;
+  run.name = "stage transfer.all_gather";
+  run.phase = phase;
+  run.cause = axes_[*scattered_].cause;
+  collective(run, {CollectiveKind::all_gather, AxisSet{1} << *scattered_, all}, {tensor, cls, own},
+             {tensor, cls, all});
 }
 
 void SegmentWriter::gate(const std::string& tensor) { append_ready(tensor, gate_); }

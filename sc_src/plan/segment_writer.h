@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,10 @@ class SegmentWriter {
   void allocate(Space space, std::int64_t bytes);
   /// Releases at the end, once everything written so far has computed.
   void release(Space space, std::int64_t bytes);
+
+  /// From here on the ranks of an axis, all of which hold what passes between stages, send a part
+  /// of it each, and gather the parts where they arrive.
+  void scatter_stages(std::size_t axis) { scattered_ = axis; }
 
   /// Receives `tensor` in messages of the given sizes and puts it where its class lives.
   void receive(const std::string& tensor, TensorClass cls, const std::vector<std::int64_t>& parts,
@@ -103,6 +108,7 @@ class SegmentWriter {
   PeerTables& peers_;
   std::map<std::string, Waits> ready_;  // what completes a tensor
   Waits gate_;
+  std::optional<std::size_t> scattered_;  // axis over which stage messages are cut
   Waits buffers_;         // what frees the working buffers for the next kernel's loads
   bool started_ = false;  // an instruction already waits for the earlier calls
 };

@@ -520,7 +520,16 @@ bool StagePlanner::fits(const PlanConfig& variant) const {
 
 std::string StagePlanner::advice() const {
   std::vector<std::string> ways;
-  const bool keeps_all = plan_.mode == Mode::training && plan_.recomputation == Recomputation::none;
+  // What costs nothing, or only traffic, comes before what costs work.
+  const bool training = plan_.mode == Mode::training;
+  for (int zero = plan_.zero + 1; training && plan_.data * plan_.context > 1 && zero <= 3; ++zero) {
+    PlanConfig v = plan_;
+    v.zero = zero;
+    if (!fits(v)) continue;
+    ways.push_back(fmt::format("parallelism.zero: {}", zero));
+    break;
+  }
+  const bool keeps_all = training && plan_.recomputation == Recomputation::none;
   if (keeps_all) {
     PlanConfig v = plan_;
     // The one that costs less first.
@@ -548,6 +557,7 @@ std::string StagePlanner::advice() const {
   for (const int factor : {2, 4, 8}) {
     v = plan_;
     v.tensor *= factor;
+    v.tensor_shape.clear();
     v.block_width = v.block_height = 0;
     if (fits(v)) {
       ways.push_back(fmt::format("parallelism.tensor: {}", v.tensor));

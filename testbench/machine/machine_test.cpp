@@ -180,7 +180,7 @@ TEST(Machine, RefusalsNamePlaceKeyValueAndWhatIsAllowed) {
       {"1 ns", "0.1 ps", "below the resolution"},
       {"1024 GB/s", "1 B/s", "noc.link_bandwidth: 1.000 B/s is too low"},
       {"link_bandwidth", "link_bandwith", "is missing"},
-      {"1 ns }", "1 ns, routing: yx }", "noc.routing"},
+      {"1 ns }", "1 ns, routing: zz }", "noc.routing"},
       {"1 ns }", "1 ns, switching: wormhole }", "noc.switching"},
       {"1 ns }", "1 ns, hops: 3 }", "unknown key 'hops'"},
       {"256 GiB", "unlimited", "m.yaml:8: dram.capacity"},

@@ -178,6 +178,18 @@ TEST(Volume, PipelineHandsOverOneActivationPerBoundaryAndDirection) {
   EXPECT_EQ(sent(l, "pipeline"), 2 * 3 * 2 * kMicroBatches * kActivation);
 }
 
+TEST(Volume, ScatterAndGatherMovesABoundaryOnce) {
+  PlanConfig p = plan();
+  p.pipeline = 4;
+  p.tensor = 4;
+  const std::int64_t tensor = sent(lower(build_graph(trunk()), p, mesh()), "tensor");
+  p.scatter_gather = true;
+  const LoweredPlan l = lower(build_graph(trunk()), p, mesh());
+  const std::int64_t transfers = 2 * 3 * kMicroBatches;
+  EXPECT_EQ(sent(l, "pipeline"), transfers * kActivation);
+  EXPECT_EQ(sent(l, "tensor"), tensor + transfers * 3 * kActivation);
+}
+
 TEST(Volume, ParametersDoNotDependOnThePlan) {
   const Graph g = build_graph(trunk());
   for (const int t : {1, 2, 4}) {

@@ -114,6 +114,7 @@ PlanConfig draw_plan(Draw& draw, bool experts) {
   if (experts ? draw.chance(60) : draw.chance(5)) p.expert = draw.chance(90) ? p.data : 2;
   if (p.tensor == 4 && draw.chance(40)) p.tensor_shape = {2, 2};
   p.sequence_parallel = draw.chance(40);
+  p.scatter_gather = draw.chance(30);
   p.zero = draw.one_of({0, 0, 1, 2, 3});
   p.micro_batch = draw.one_of({1, 2, 3});
   p.global_batch = draw.one_of({8, 12, 24, 13});

@@ -103,6 +103,8 @@ class StagePlanner {
   /// Speed of the slowest tile of a stage's first replica, in (0, 1].
   double slowest(int stage) const;
   const Splits& splits() const { return splits_; }
+  /// How the activation lies that passes between blocks.
+  const Layouts& boundary() const { return boundary_; }
   const Sharding& sharding() const { return sharding_; }
   /// Parameters of a variant that one rank works with, by the axes over which their
   /// gradients are summed.
