@@ -574,8 +574,8 @@ std::string StagePlanner::advice() const {
     }
   }
   if (ways.empty()) {
-    return "no recomputation, smaller micro-batch, or doubled tensor or pipeline degree fits "
-           "either";
+    return "no fused attention, recomputation, smaller micro-batch, or doubled tensor or pipeline "
+           "degree fits either";
   }
   return fmt::format("would fit: {}", fmt::join(ways, "; or "));
 }

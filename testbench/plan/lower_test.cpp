@@ -144,6 +144,30 @@ TEST(Lower, OutOfDramNamesStageConsumersAndWhatFits) {
   EXPECT_NO_THROW(lower(g, p, m));
 }
 
+TEST(Lower, OutOfDramAdvisesTheCheapestRecomputationThatFits) {
+  DecoderConfig c = model(4);
+  c.sequence = c.max_positions = 512;  // mostly scores
+  const Graph g = build_graph(c);
+  const auto error = [&](const Recomputation& r, double capacity) -> std::string {
+    PlanConfig p = plan(1, 1, 1);
+    p.recomputation = r;
+    MachineConfig m = machine(4, 4);
+    m.dram.capacity = Bytes(capacity);
+    try {
+      lower(g, p, m);
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  double capacity = 4e9;
+  while (error(Recomputation::none, capacity).empty()) capacity *= 0.95;
+  EXPECT_EQ(error(Recomputation::selective, capacity), "");
+  const std::string text = error(Recomputation::none, capacity);
+  EXPECT_THAT(text,
+              HasSubstr("would fit: fusion: attention; or recomputation: selective; or batch"));
+}
+
 std::int64_t stash(const StagePlan& s) {
   for (const MemoryItem& item : s.memory) {
     if (item.name.find("stashed") == 0) return item.bytes / s.in_flight;
