@@ -529,6 +529,11 @@ std::string StagePlanner::advice() const {
     ways.push_back(fmt::format("parallelism.zero: {}", zero));
     break;
   }
+  if (training && !plan_.fuse_attention) {
+    PlanConfig v = plan_;
+    v.fuse_attention = true;
+    if (fits(v)) ways.push_back("fusion: attention");
+  }
   const bool keeps_all = training && plan_.recomputation == Recomputation::none;
   if (keeps_all) {
     PlanConfig v = plan_;
@@ -574,8 +579,8 @@ std::string StagePlanner::advice() const {
     }
   }
   if (ways.empty()) {
-    return "no fused attention, recomputation, smaller micro-batch, or doubled tensor or pipeline "
-           "degree fits either";
+    return "no ZeRO, fused attention, recomputation, smaller micro-batch, or doubled tensor or "
+           "pipeline degree fits either";
   }
   return fmt::format("would fit: {}", fmt::join(ways, "; or "));
 }
