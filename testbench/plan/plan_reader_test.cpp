@@ -302,6 +302,7 @@ TEST(Plans, TheExamplesFitTheirModelsAndMachines) {
       {"gpt2-tx8-die", "gpt2/config.json", "tx8-die"},
       {"llama-2-7b-tx8", "llama-2-7b/config.json", "tx8-wafer"},
       {"llama-3-8b-inference-tx8", "llama-3-8b/config.json", "tx8-wafer"},
+      {"mixtral-8x7b-tx8", "mixtral-8x7b/config.json", "tx8-wafer"},
   };
   for (const auto& [name, model_file, machine] : examples) {
     const PlanConfig p =
