@@ -14,6 +14,11 @@ std::int64_t total(const std::vector<SizedTensor>& tensors) {
   return sum;
 }
 
+bool has(const std::vector<SizedTensor>& tensors, const std::string& name) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [&](const SizedTensor& t) { return t.name == name; });
+}
+
 CallMemory forward(const BlockKernels& k, bool training, Handover below, Handover above) {
   CallMemory m;
   // The activation that enters is part of the stash, and taken with it, unless it was parked.
@@ -46,11 +51,10 @@ struct Held {
 Held held(const BlockKernels& k) {
   Held h;
   for (const SizedTensor& t : k.held_activations) {
-    of(h.bytes, k.rebuilt.empty() || t.name == k.input ? Kept::stash : Kept::rebuilt) += t.bytes;
+    of(h.bytes, has(k.rebuilt, t.name) ? Kept::rebuilt : Kept::stash) += t.bytes;
   }
   of(h.bytes, Kept::gradient) = total(k.held_gradients);
-  h.incoming = std::any_of(k.held_gradients.begin(), k.held_gradients.end(),
-                           [&](const SizedTensor& t) { return t.name == k.output_gradient; });
+  h.incoming = has(k.held_gradients, k.output_gradient);
   return h;
 }
 

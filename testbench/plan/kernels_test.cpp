@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <initializer_list>
 #include <random>
 #include <set>
@@ -559,6 +560,79 @@ TEST(Kernels, InferenceRunsForwardAloneAndKeepsNothing) {
       EXPECT_EQ(w.tensor.find("mask"), std::string::npos) << "dropout does not run in inference";
     }
   }
+}
+
+// --- split backward ---
+
+KernelOptions split(KernelOptions o) {
+  o.split_backward = true;
+  return o;
+}
+
+TEST(SplitBackward, WeightGradientsAreApartAndTheWorkIsTheSame) {
+  for (const DecoderConfig& c : {gpt(), llama(), moe()}) {
+    const Graph g = build_graph(c);
+    for (const Block& block : g.blocks) {
+      for (const int t : {1, 2}) {
+        const BlockKernels whole = make_kernels(block, options(t, 3, false));
+        const BlockKernels apart = make_kernels(block, split(options(t, 3, false)));
+        double inputs = 0, weights = 0, gemms = 0;
+        for (const Operator& op : block.operators) {
+          inputs += op.input_gradient_flop().value();
+          weights += op.weight_gradient_flop().value();
+          gemms += op.kind == OpKind::gemm ? 1 : 0;
+        }
+        EXPECT_DOUBLE_EQ(flop(apart.backward) + flop(apart.weight), flop(whole.backward));
+        if (t == 1) {
+          EXPECT_DOUBLE_EQ(flop(apart.backward), 3 * inputs) << c.name << " " << block.name;
+          EXPECT_DOUBLE_EQ(flop(apart.weight), 3 * weights) << c.name << " " << block.name;
+        }
+        double products = 0;
+        for (const Kernel& k : apart.weight) {
+          products += k.matrix ? 1 : 0;
+          for (const Access* a : {&k.a, &k.b}) EXPECT_NE(a->cls, TensorClass::weight);
+        }
+        EXPECT_EQ(products, gemms) << c.name << " " << block.name;
+      }
+    }
+  }
+}
+
+TEST(SplitBackward, KeepsInputsAndGradientsOfTheProducts) {
+  const Graph g = build_graph(gpt());
+  const std::int64_t sbh = 256 * 3 * 512;
+  const BlockKernels k = make_kernels(layer(g), split(options(1, 3, false)));
+  std::int64_t activations = 0, gradients = 0;
+  for (const SizedTensor& t : k.held_activations) activations += t.bytes;
+  for (const SizedTensor& t : k.held_gradients) gradients += t.bytes;
+  // Two bytes of the inputs of QKV, projection, up (h each) and down (4h) ...
+  EXPECT_EQ(activations, 2 * (1 + 1 + 1 + 4) * sbh);
+  // ... and of the gradients of their results: 3h, h, 4h, h. Dropout makes those of the last ones
+  // tensors of their own.
+  EXPECT_EQ(gradients, 2 * (3 + 1 + 4 + 1) * sbh);
+  // Without dropout the gradient that comes in is that of the down projection's result.
+  DecoderConfig c = gpt();
+  c.dropout = false;
+  const BlockKernels plain = make_kernels(layer(build_graph(c)), split(options(1, 3, false)));
+  EXPECT_TRUE(std::any_of(plain.held_gradients.begin(), plain.held_gradients.end(),
+                          [&](const SizedTensor& t) { return t.name == plain.output_gradient; }));
+}
+
+TEST(SplitBackward, AnEmbeddingHasWeightGradientsAlone) {
+  const Graph g = build_graph(gpt());
+  const BlockKernels k = make_kernels(g.blocks[0], split(options(2, 3, false)));
+  EXPECT_TRUE(k.backward.empty());
+  EXPECT_EQ(k.weight.size(), 1u);
+}
+
+TEST(SplitBackward, GathersForWeightGradientsWithThem) {
+  const Graph g = build_graph(gpt());
+  const BlockKernels k = make_kernels(layer(g), split(options(2, 3, false, true)));
+  // Sequence parallel: the inputs of QKV and up are gathered for their weight gradients; backward
+  // the gradients of projection's and down's results are gathered, for both uses.
+  EXPECT_EQ(collectives(k.weight, CollectiveKind::all_gather), 2);
+  EXPECT_EQ(collectives(k.backward, CollectiveKind::all_gather), 2);
+  EXPECT_EQ(collectives(k.backward, CollectiveKind::reduce_scatter), 2);
 }
 
 }  // namespace

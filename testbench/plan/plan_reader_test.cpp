@@ -139,6 +139,44 @@ TEST(Plan, PlacementIsANameOrAMap) {
   EXPECT_NE(error_of(base + "placement: [block]\n"), "");
 }
 
+TEST(Plan, ScheduleIsANameOrAMap) {
+  const std::string base(kPlan);
+  EXPECT_EQ(read(base + "schedule: zb-h2\n").schedule, ScheduleKind::zb_h2);
+  PlanConfig p = read(base + "schedule: interleaved\n");
+  EXPECT_EQ(p.chunks(), 2);
+  EXPECT_EQ(p.virtual_stages(), 8);
+  p = read(base + "schedule: { kind: interleaved, chunks: 3 }\nstages: [" +
+           "1,1,1,1,1,1,1,1,1,1,1,2]\n");
+  EXPECT_EQ(p.chunks(), 3);
+  EXPECT_EQ(p.where_schedule, "p.yaml:5: schedule");
+  EXPECT_EQ(read(base + "schedule: { kind: zb-v }\n").chunks(), 2);
+  EXPECT_EQ(
+      read(base + "schedule: { kind: interleaved, chunks: 3 }\n", {"schedule=gpipe"}).chunks(), 1);
+  const std::pair<const char*, const char*> refusals[] = {
+      {"schedule: zb-h3\n", "zb-h1, zb-h2, zb-v"},
+      {"schedule: { kind: zb-v, chunks: 2 }\n", "schedule.chunks: the number of chunks"},
+      {"schedule: { kind: interleaved, chunks: 1 }\n", "schedule.chunks"},
+      {"schedule: { chunks: 2 }\n", "schedule.kind: this key is missing"},
+      {"schedule: { file: no.yaml, kind: gpipe }\n", "schedule.kind: a schedule file lists"},
+      {"schedule: { kind: gpipe, chunk: 2 }\n", "'chunk'"},
+      {"schedule: interleaved\nstages: [1, 1, 1, 1]\n", "4 stages of 2 chunks are 8"},
+  };
+  for (const auto& [keys, expected] : refusals) {
+    EXPECT_THAT(error_of(base + keys), AllOf(HasSubstr("p.yaml:"), HasSubstr(expected))) << keys;
+  }
+  EXPECT_THAT(error_of(base + "schedule: { file: no.yaml }\n"), HasSubstr("'no.yaml'"));
+}
+
+TEST(Plan, InferenceStreamsWhateverTheSchedule) {
+  const std::string base =
+      "plan: x\nmode: inference\nparallelism: { pipeline: 2 }\nbatch: { global: 4, micro: 1 }\n";
+  for (const char* kind : {"1f1b", "gpipe", "interleaved"}) {
+    const Schedule s = read(base + "schedule: " + kind + "\n").replica_schedule(0);
+    EXPECT_FALSE(s.backward) << kind;
+  }
+  EXPECT_THAT(error_of(base + "schedule: zb-h1\n"), HasSubstr("no backward pass to split"));
+}
+
 TEST(Plan, RefusalsNamePlaceKeyValueAndWhatIsAllowed) {
   struct {
     const char* from;
@@ -224,6 +262,33 @@ TEST(CheckPlan, EveryPipelineDegreeUpToTheLayersWorks) {
   for (const int p : {4, 5, 8, 32}) EXPECT_EQ(check_error(degrees(p, 1), llama, m), "");
   EXPECT_THAT(check_error(degrees(33, 1), llama, m),
               AllOf(HasSubstr("33 pipeline stages"), HasSubstr("allowed: 1 to 32")));
+}
+
+TEST(CheckPlan, EveryChunkNeedsALayer) {
+  const MachineConfig m = platform("tx8-wafer");
+  const Graph llama = model("llama-2-7b/config.json", 1024);
+  PlanConfig p = degrees(8, 1);
+  p.schedule = ScheduleKind::interleaved;
+  p.interleaved_chunks = 4;
+  EXPECT_EQ(check_error(p, llama, m), "");
+  p.interleaved_chunks = 5;
+  EXPECT_THAT(check_error(p, llama, m),
+              AllOf(HasSubstr("8 stages of 5 chunks need at least 40 layers"),
+                    HasSubstr("pipeline × chunks up to 32")));
+}
+
+TEST(CheckPlan, AnOwnScheduleIsForItsStagesAndMicroBatches) {
+  const MachineConfig m = platform("tx8-wafer");
+  const Graph llama = model("llama-2-7b/config.json", 1024);
+  PlanConfig p = degrees(2, 1);
+  p.schedule = ScheduleKind::file;
+  p.own_schedule = std::make_shared<const Schedule>(make_schedule(ScheduleKind::gpipe, 2, 64));
+  EXPECT_EQ(check_error(p, llama, m), "");
+  p.micro_batch = 2;
+  EXPECT_THAT(check_error(p, llama, m), HasSubstr("is for 64 micro-batches, replica 0 has 32"));
+  p.micro_batch = 1;
+  p.pipeline = 4;
+  EXPECT_THAT(check_error(p, llama, m), HasSubstr("is for 2 stages, the pipeline degree is 4"));
 }
 
 TEST(CheckPlan, TheTensorDegreeMustDivideTheModel) {

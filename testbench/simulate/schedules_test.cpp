@@ -1,7 +1,10 @@
 // Whole iterations under every schedule: bubbles, memory, traffic and work against closed forms.
 #include <cmath>
 #include <memory>
+#include <random>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -203,7 +206,8 @@ std::vector<PlanConfig> every_schedule(int p, std::int64_t m) {
   return plans;
 }
 
-/// "" when every stage's measured high-water marks are those of the memory plan.
+/// "" when every stage's measured high-water marks are those of the memory plan. What is parked
+/// between chunks is most at another time than the stash, so that much the plan may be above.
 std::string compare_memory(const Graph& graph, const PlanConfig& plan, const MachineConfig& machine,
                            bool sram_too) {
   return forked([&] {
@@ -216,7 +220,12 @@ std::string compare_memory(const Graph& graph, const PlanConfig& plan, const Mac
           platform->statistics().tiles[lowered.placement.tile(stage.stage, 0, 0)];
       const auto sram = static_cast<std::int64_t>(tile.sram_peak);
       const auto dram = static_cast<std::int64_t>(tile.dram_peak);
-      if (dram != stage.dram_bytes() || (sram_too && sram != stage.sram_bytes()) ||
+      std::int64_t parked = 0;
+      for (const MemoryItem& item : stage.memory) {
+        if (item.name == "activations between chunks") parked = item.bytes;
+      }
+      const bool near = dram < stage.dram_bytes() && dram + parked >= stage.dram_bytes();
+      if ((dram != stage.dram_bytes() && !near) || (sram_too && sram != stage.sram_bytes()) ||
           sram > stage.sram_bytes()) {
         wrong += fmt::format("stage {}: DRAM {} of {}, SRAM {} of {}; ", stage.stage, dram,
                              stage.dram_bytes(), sram, stage.sram_bytes());
@@ -226,23 +235,28 @@ std::string compare_memory(const Graph& graph, const PlanConfig& plan, const Mac
   });
 }
 
+/// Everything but working buffers is in DRAM.
+MachineConfig with_dram() {
+  MachineConfig m = free_links(4);
+  m.sram.capacity = Bytes(16 << 10);
+  m.dram.bandwidth = Bandwidth(1e12);
+  m.dram.capacity = Bytes(1e12);
+  m.dram.sites = {{0, 0}};
+  return m;
+}
+
 TEST(Schedules, MeasuredMemoryIsTheMemoryPlan) {
-  // Everything but working buffers in DRAM.
-  MachineConfig with_dram = free_links(4);
-  with_dram.sram.capacity = Bytes(16 << 10);
-  with_dram.dram.bandwidth = Bandwidth(1e12);
-  with_dram.dram.capacity = Bytes(1e12);
-  with_dram.dram.sites = {{0, 0}};
   for (const int p : {1, 2, 4}) {
     for (const bool ends : {false, true}) {
       for (const bool dropout : {false, true}) {
         const Graph graph = build_graph(decoder(ends, dropout));
         for (PlanConfig plan : every_schedule(p, 7)) {
-          for (const Recomputation r : {Recomputation::none, Recomputation::full}) {
+          for (const Recomputation& r :
+               {Recomputation::none, Recomputation::full, Recomputation::selective}) {
             plan.recomputation = r;
-            EXPECT_EQ(compare_memory(graph, plan, with_dram, false), "")
+            EXPECT_EQ(compare_memory(graph, plan, with_dram(), false), "")
                 << to_string(plan.schedule) << ", " << p << " stages, ends " << ends << ", dropout "
-                << dropout << ", recomputation " << (r == Recomputation::full);
+                << dropout << ", recomputation " << to_string(r);
           }
         }
       }
@@ -259,6 +273,48 @@ TEST(Schedules, MeasuredSramOfEqualLayersIsTheMemoryPlan) {
   PlanConfig inference = pipeline(ScheduleKind::interleaved, 2, 7);
   inference.mode = Mode::inference;
   EXPECT_EQ(compare_memory(graph, inference, free_links(2), true), "");
+}
+
+/// A schedule that lets stages run slots that are ready in any order: complete, without deadlock.
+Schedule random_schedule(std::mt19937& random, int stages, std::uint32_t m) {
+  Schedule s;
+  s.micro_batches = m;
+  s.chunks = static_cast<int>(random() % 3) + 1;
+  s.layout = s.chunks == 2 && random() % 2 == 0 ? ChunkLayout::vee : ChunkLayout::interleaved;
+  s.split_backward = random() % 2 == 0;
+  s.orders.resize(static_cast<std::size_t>(stages));
+  std::set<std::tuple<SlotPhase, int, std::uint32_t>> open;
+  for (std::uint32_t i = 0; i < m; ++i) open.insert({SlotPhase::forward, 0, i});
+  while (!open.empty()) {
+    auto pick = open.begin();
+    std::advance(pick, random() % open.size());
+    const auto [phase, v, i] = *pick;
+    open.erase(pick);
+    s.orders[static_cast<std::size_t>(s.stage_of(v))].push_back(
+        {i, static_cast<std::uint16_t>(s.chunk_of(v)), phase});
+    const int last = s.virtual_stages() - 1;
+    if (phase == SlotPhase::forward && v < last) open.insert({SlotPhase::forward, v + 1, i});
+    if (phase == SlotPhase::forward && v == last) open.insert({SlotPhase::backward, v, i});
+    if (phase == SlotPhase::backward && v > 0) open.insert({SlotPhase::backward, v - 1, i});
+    if (phase == SlotPhase::backward && s.split_backward) open.insert({SlotPhase::weight, v, i});
+  }
+  return s;
+}
+
+TEST(Schedules, AnyOwnScheduleRunsInItsTimeAndMemory) {
+  std::mt19937 random(7);
+  const Graph graph = build_graph(decoder(true, true));
+  for (int i = 0; i < 40; ++i) {
+    const int p = static_cast<int>(random() % 2) + 1;
+    const Schedule s = random_schedule(random, p, 5);
+    PlanConfig plan = pipeline(ScheduleKind::file, p, 5);
+    // Through the file, so that its reader checks it too.
+    plan.own_schedule = std::make_shared<const Schedule>(read_schedule(
+        Document::parse(schedule_text(s, "random"), "schedule"), p, s.micro_batches, true));
+    EXPECT_DOUBLE_EQ(measure(plan).length, schedule_length(s, unit_durations(s)))
+        << schedule_text(s, "random");
+    EXPECT_EQ(compare_memory(graph, plan, with_dram(), false), "") << schedule_text(s, "random");
+  }
 }
 
 TEST(Schedules, WorkAndParametersDoNotDependOnTheSchedule) {

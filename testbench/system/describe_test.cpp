@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "job.h"
 #include "support/subprocess.h"
 
 namespace {
@@ -100,6 +101,36 @@ TEST(DescribePlan, RanksAndMicroBatches) {
   EXPECT_EQ(p["global_batch"], 1024);
   EXPECT_EQ(p["micro_batches"], 21);  // 20 of 51 and one of 4
   EXPECT_EQ(p["state_bytes_per_parameter"]["total"], 16);
+}
+
+TEST(DescribePlan, DrawsTheScheduleOverTime) {
+  const Outcome o = tilewright({"describe", "--plan", "workloads/plans/gpt2-tx8-die.yaml", "--set",
+                                "schedule=zb-h1", "--set", "batch.micro=8"});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("    stage 0  F0 F1 F2 F3 .  .  .  B0 W0 B1 W1 B2 W2 B3 W3\n"));
+}
+
+TEST(DescribePlan, AScheduleItWritesRunsAsThePlansOwn) {
+  using tilewright::testing_support::Job;
+  using tilewright::testing_support::kPlan;
+  Job job;
+  job.plan(std::string(kPlan) + "schedule: zb-v\n");
+  const Outcome generated = job.run({"--json", "-"});
+  EXPECT_EQ(generated.exit_code, 0) << generated.err;
+  const std::string file = job.folder().path("own.yaml");
+  const Outcome o =
+      tilewright({"describe", "--plan", job.folder().path("plan.yaml"), "--schedule", file});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(read_text(file), HasSubstr("layout: v"));
+  // The path is relative to the plan file.
+  job.plan(std::string(kPlan) + "schedule: {file: own.yaml}\n");
+  const Outcome own = job.run({"--json", "-"});
+  EXPECT_EQ(own.exit_code, 0) << own.err;
+  EXPECT_EQ(own.out, generated.out);
+  job.folder().write("own.yaml", "schedule: x\nstages:\n  0: F0\n  1: F0\n");
+  const Outcome wrong = job.run();
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("own.yaml:3: stages.0: F1 is missing"));
 }
 
 TEST(DescribeJob, AllThreeFilesTogether) {
