@@ -407,12 +407,12 @@ class Builder {
     KernelList list;
     Holdings held;
     if (!input_.empty()) {
-      held.primary[input_] = {input_, class_of(input_, saving),
-                              first ? o_.boundary : home_.at(input_)};
+      held.primary[input_] = {input_, class_of(input_, saving), o_.boundary};
     }
+    // What the block was given, and what is kept, backward expects where it is.
+    held.fixed.insert(input_);
     if (!first) {
-      held.fixed = kept_;  // backward expects it where it is
-      held.fixed.insert(input_);
+      held.fixed.insert(kept_.begin(), kept_.end());
       for (const std::string& name : kept_) {
         held.primary[name] = {name, TensorClass::saved, home_.at(name)};
       }

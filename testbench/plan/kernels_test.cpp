@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <initializer_list>
+#include <map>
 #include <random>
 #include <set>
 #include <stdexcept>
@@ -401,9 +402,10 @@ TEST(Recompute, OutsideTheLayers) {
 void expect_consistent(const Block& block, const RoleSet& dropped, int t, bool sequence_parallel) {
   const BlockKernels none = dropping(block, {}, t, sequence_parallel);
   const BlockKernels k = dropping(block, dropped, t, sequence_parallel);
-  std::set<std::string> there, rebuilt, masks;
+  std::set<std::string> there, masks;
+  std::map<std::string, std::int64_t> rebuilt, made;
   for (const SizedTensor& s : k.stash) there.insert(s.name);
-  for (const SizedTensor& s : k.rebuilt) rebuilt.insert(s.name);
+  for (const SizedTensor& s : k.rebuilt) rebuilt[s.name] = s.bytes;
   for (const Operator& op : block.operators) {
     for (const Operand& out : op.outputs) {
       if (out.storage == Storage::mask) masks.insert(out.tensor);
@@ -418,9 +420,7 @@ void expect_consistent(const Block& block, const RoleSet& dropped, int t, bool s
   }
   EXPECT_EQ(k.stash_bytes() + k.rebuilt_bytes() + redrawn, none.stash_bytes());
   // Every kernel that runs again reads what is there, and makes something for those after it.
-  std::set<std::string> made;
-  for (std::size_t i = 0; i < k.recompute.size(); ++i) {
-    const Kernel& kernel = k.recompute[i];
+  for (const Kernel& kernel : k.recompute) {
     EXPECT_EQ(kernel.phase, Phase::recompute);
     std::vector<Access> reads = kernel.reads;
     if (kernel.matrix) reads.insert(reads.end(), {kernel.a, kernel.b});
@@ -433,13 +433,29 @@ void expect_consistent(const Block& block, const RoleSet& dropped, int t, bool s
     for (const Access& w : kernel.writes) {
       EXPECT_EQ(w.cls == TensorClass::saved, rebuilt.count(w.tensor) > 0) << w.tensor;
       there.insert(w.tensor);
-      if (rebuilt.count(w.tensor) > 0) made.insert(w.tensor);
+      if (rebuilt.count(w.tensor) > 0) made[w.tensor] = w.bytes;
     }
   }
   EXPECT_EQ(made, rebuilt);
   EXPECT_DOUBLE_EQ(flop(k.forward), flop(none.forward));
   EXPECT_DOUBLE_EQ(flop(k.backward), flop(none.backward));
   EXPECT_LE(flop(k.recompute), flop(none.forward));
+}
+
+TEST(Kernels, ABlocksInputIsReadUnderItsOwnName) {
+  // Two readers that cut it differently: the second gets a copy, for what a stage receives, and
+  // what its backward pass reads again, is the first.
+  const Graph g = build_graph(gpt());
+  PlanConfig plan;
+  plan.tensor = 2;
+  plan.cuts = {{OpRole::attention_norm, "tensor", Dim::batch, ""},
+               {OpRole::attention_residual, "tensor", Dim::row, ""}};
+  const Splits splits = make_splits(plan, g);
+  KernelOptions o{splits, boundary_layouts(g, splits)};
+  o.samples = 2;
+  const BlockKernels k = make_kernels(layer(g), o);
+  EXPECT_EQ(k.forward.front().reads.front().tensor, k.input);
+  EXPECT_EQ(named(k.forward, "x.all_to_all").reads.front().tensor, k.input);
 }
 
 TEST(Recompute, AnySetOfOperatorsIsConsistent) {

@@ -156,6 +156,23 @@ TEST(Memory, TheStagePlanAddsWhatStandsOutsideTheLayers) {
   }
 }
 
+TEST(Memory, AnInterleavedPlanHoldsWhatTheFormulaSays) {
+  // 175B with three chunks per stage, as published: the first stage holds 31 chunks of four layers.
+  // Of the first chunk, which has the embedding's mask, it holds 2p micro-batches: two groups of p
+  // have entered it before the first of them comes back.
+  for (const bool sp : {false, true}) {
+    const Recomputation& r = sp ? Recomputation::selective : Recomputation::none;
+    PlanConfig p = plan(k175, sp, r);
+    p.schedule = ScheduleKind::interleaved;
+    p.interleaved_chunks = 3;
+    const Graph graph = build_graph(model(k175));
+    const LoweredPlan lowered = lower(graph, p, machine(p));
+    const std::int64_t mask = kTokens * k175.hidden / (sp ? kTensor : 1);
+    EXPECT_EQ(bytes_of(lowered.stages.front(), "stashed activations"),
+              layer_stash(k175, sp, r) * 124 + mask * 16);
+  }
+}
+
 /// Figure 7: activations in percent of those with tensor parallelism alone.
 struct Bars {
   Shape shape;
