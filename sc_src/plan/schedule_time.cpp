@@ -12,16 +12,23 @@
 namespace tilewright {
 namespace {
 
+std::size_t phases(const Schedule& s) { return s.backward ? (s.split_backward ? 3 : 2) : 1; }
+
 /// Runs complete orders in dependence order. Every slot is started once, and a stage is looked at
 /// again only when one that it may wait for has moved, so the work is proportional to the slots.
 class Runner {
  public:
-  Runner(const Schedule& schedule, const SlotDuration& duration)
-      : s_(schedule), duration_(duration), next_(schedule.orders.size(), 0) {
-    times_.resize(s_.orders.size());
-    for (std::size_t i = 0; i < times_.size(); ++i) times_[i].reserve(s_.orders[i].size());
-    for (auto& ends : end_) {
-      ends.assign(static_cast<std::size_t>(s_.virtual_stages()) * s_.micro_batches, kNotYet);
+  /// `times`, if given, is told when each slot runs, by stage in their order.
+  Runner(const Schedule& schedule, const SlotDuration& duration,
+         std::vector<std::vector<SlotTime>>* times = nullptr)
+      : s_(schedule),
+        duration_(duration),
+        times_(times),
+        next_(schedule.orders.size(), 0),
+        free_(schedule.orders.size(), 0) {
+    if (times_ != nullptr) times_->resize(s_.orders.size());
+    for (std::size_t phase = 0; phase < phases(s_); ++phase) {
+      end_[phase].assign(static_cast<std::size_t>(s_.virtual_stages()) * s_.micro_batches, kNotYet);
     }
   }
 
@@ -60,7 +67,7 @@ class Runner {
     return text.empty() ? "" : "the orders of the stages deadlock" + text;
   }
 
-  std::vector<std::vector<SlotTime>> times() { return std::move(times_); }
+  double length() const { return *std::max_element(free_.begin(), free_.end()); }
 
  private:
   static constexpr double kNotYet = -1;
@@ -100,8 +107,8 @@ class Runner {
   }
 
   bool start(int stage, const Slot& slot) {
-    auto& times = times_[static_cast<std::size_t>(stage)];
-    double from = times.empty() ? 0 : times.back().end;
+    double& free = free_[static_cast<std::size_t>(stage)];
+    double from = free;
     bool possible = true;
     for_each_need(stage, slot, [&](const Slot& need, int v) {
       const double t = end(need.phase, v, need.micro_batch);
@@ -114,22 +121,39 @@ class Runner {
       throw InternalError(fmt::format("time_schedule: {} of stage {} takes {} s",
                                       to_text(slot, s_.chunks), stage, takes));
     }
-    times.push_back({from, from + takes});
-    end(slot.phase, s_.virtual_stage(stage, slot.chunk), slot.micro_batch) = from + takes;
+    if (times_ != nullptr) {
+      (*times_)[static_cast<std::size_t>(stage)].push_back({from, from + takes});
+    }
+    free = end(slot.phase, s_.virtual_stage(stage, slot.chunk), slot.micro_batch) = from + takes;
     return true;
   }
 
   const Schedule& s_;
   const SlotDuration& duration_;
+  std::vector<std::vector<SlotTime>>* times_;
   std::vector<std::size_t> next_;                       ///< by stage: the slot to start next
-  std::vector<std::vector<SlotTime>> times_;            ///< by stage and slot
+  std::vector<double> free_;                            ///< by stage: when its last slot ended
   std::array<std::vector<double>, kSlotPhases> end_{};  ///< by phase, virtual stage, micro-batch
 };
+
+/// Checks a schedule, runs it, and returns its length.
+double run(const Schedule& schedule, const SlotDuration& duration,
+           std::vector<std::vector<SlotTime>>* times) {
+  for (int stage = 0; stage < schedule.stages(); ++stage) {
+    const std::string fault = order_fault(schedule, stage);
+    if (!fault.empty()) throw InputError(fmt::format("schedule: stage {}: {}", stage, fault));
+  }
+  Runner runner(schedule, duration, times);
+  runner.run();
+  const std::string waits = runner.waits();
+  if (!waits.empty()) throw InputError("schedule: " + waits);
+  return runner.length();
+}
 
 }  // namespace
 
 std::string order_fault(const Schedule& s, int stage) {
-  const std::size_t phases = s.backward ? (s.split_backward ? 3 : 2) : 1;
+  const std::size_t phases = tilewright::phases(s);
   std::vector<bool> seen(phases * static_cast<std::size_t>(s.chunks) * s.micro_batches, false);
   const auto index = [&](const Slot& slot) {
     return (static_cast<std::size_t>(slot.phase) * static_cast<std::size_t>(s.chunks) +
@@ -178,23 +202,13 @@ std::string deadlock_text(const Schedule& schedule) {
 
 std::vector<std::vector<SlotTime>> time_schedule(const Schedule& schedule,
                                                  const SlotDuration& duration) {
-  for (int stage = 0; stage < schedule.stages(); ++stage) {
-    const std::string fault = order_fault(schedule, stage);
-    if (!fault.empty()) throw InputError(fmt::format("schedule: stage {}: {}", stage, fault));
-  }
-  Runner runner(schedule, duration);
-  runner.run();
-  const std::string waits = runner.waits();
-  if (!waits.empty()) throw InputError("schedule: " + waits);
-  return runner.times();
+  std::vector<std::vector<SlotTime>> times;
+  run(schedule, duration, &times);
+  return times;
 }
 
 double schedule_length(const Schedule& schedule, const SlotDuration& duration) {
-  double last = 0;
-  for (const auto& times : time_schedule(schedule, duration)) {
-    if (!times.empty()) last = std::max(last, times.back().end);
-  }
-  return last;
+  return run(schedule, duration, nullptr);
 }
 
 SlotDuration unit_durations(const Schedule& schedule) {
