@@ -49,15 +49,29 @@ void describe_defects(Description& out, const MachineConfig& m) {
   if (!d.delay.empty()) out.line("late tiles", fmt::format("{}", d.delay.size()));
 }
 
+std::string controllers_text(const DramConfig& memory) {
+  const auto n = static_cast<double>(memory.sites.size());
+  if (memory.sites.empty()) return "none";
+  return fmt::format("{} controllers of {} at {}, {} at {} in all", memory.sites.size(),
+                     to_string(memory.capacity), to_string(memory.bandwidth),
+                     to_string(memory.capacity * n), to_string(memory.bandwidth * n));
+}
+
 /// Bytes are whole: written as integers.
 std::uint64_t whole(Bytes b) { return static_cast<std::uint64_t>(b.value()); }
+
+Json controllers_json(const DramConfig& memory) {
+  const auto n = static_cast<double>(memory.sites.size());
+  return Json{{"controllers", memory.sites.size()},
+              {"bytes", whole(memory.capacity * n)},
+              {"bytes_per_s", (memory.bandwidth * n).value()}};
+}
 
 }  // namespace
 
 void describe_platform(Description& out, const Inputs::Platform& platform) {
   const MachineConfig& m = platform.machine;
   const int usable = m.usable_tiles();
-  const int controllers = static_cast<int>(m.dram.sites.size());
 
   const std::size_t dead_tiles = m.defects.dead_tiles.size();
   const std::string dead = dead_tiles > 0 ? fmt::format(", {} dead", dead_tiles) : "";
@@ -76,14 +90,8 @@ void describe_platform(Description& out, const Inputs::Platform& platform) {
   out.line("vector engine", to_exact_string(m.vector.throughput) + " per tile");
   out.line("SRAM", fmt::format("{} per tile at {}, {} in all", to_string(m.sram.capacity),
                                to_string(m.sram.bandwidth), to_string(m.sram.capacity * usable)));
-  if (controllers == 0) {
-    out.line("DRAM", "none");
-  } else {
-    out.line("DRAM", fmt::format("{} controllers of {} at {}, {} at {} in all", controllers,
-                                 to_string(m.dram.capacity), to_string(m.dram.bandwidth),
-                                 to_string(m.dram.capacity * controllers),
-                                 to_string(m.dram.bandwidth * controllers)));
-  }
+  out.line("DRAM", controllers_text(m.dram));
+  if (!m.host.sites.empty()) out.line("host memory", controllers_text(m.host));
   out.line("links on a die", fmt::format("{} each direction, {}", to_string(m.noc.link.bandwidth),
                                          to_string(m.noc.link.latency)));
   out.line("links between dies",
@@ -106,9 +114,8 @@ void describe_platform(Description& out, const Inputs::Platform& platform) {
   j["sram"] = Json{{"bytes_per_tile", whole(m.sram.capacity)},
                    {"bytes", whole(m.sram.capacity * usable)},
                    {"bytes_per_s_per_tile", m.sram.bandwidth.value()}};
-  j["dram"] = Json{{"controllers", controllers},
-                   {"bytes", whole(m.dram.capacity * controllers)},
-                   {"bytes_per_s", (m.dram.bandwidth * controllers).value()}};
+  j["dram"] = controllers_json(m.dram);
+  j["host"] = controllers_json(m.host);
   j["bisection_bytes_per_s"] = m.tiles() > 1 ? Json(half.value()) : Json();
   j["assumptions"] = m.assumptions;
   describe_settings(out, "platform", platform.document);

@@ -167,7 +167,8 @@ IdVector<TileId, TileStatistics> Sequencer::statistics(Picoseconds end) {
       if (cause != Cause::memory) s.active[i] = t.under_way + t.overdue;
     }
     s.sram_peak = wires_[tile].sram != nullptr ? wires_[tile].sram->peak() : 0;
-    s.dram_peak = memory_.tile_peak(tile);
+    s.dram_peak = memory_.tile_peak(tile, Space::dram);
+    s.host_peak = memory_.tile_peak(tile, Space::host);
   }
   return std::move(stats_);
 }

@@ -7,61 +7,75 @@
 
 namespace tilewright {
 
+namespace {
+/// Part i of `bytes` cut evenly into `count`.
+std::uint64_t share(std::uint64_t bytes, std::uint64_t count, std::uint64_t i) {
+  return bytes / count + (i < bytes % count ? 1 : 0);
+}
+}  // namespace
+
 MemorySystem::MemorySystem(const MachineConfig& machine, EventQueue& queue, Network& network)
-    : queue_(queue),
-      network_(network),
-      ports_(machine.dram.sites.size(), nullptr),
-      capacity_(machine.dram.capacity.value()),
-      used_(machine.dram.sites.size(), 0),
-      tile_used_(static_cast<std::size_t>(machine.tiles()), 0),
-      tile_peak_(static_cast<std::size_t>(machine.tiles()), 0),
-      under_way_(static_cast<std::size_t>(machine.tiles())),
-      stats_(machine.dram.sites.size()) {
-  if (!machine.dram.sites.empty()) assigned_ = assign_dram(machine);
-  for (std::size_t i = 0; i < machine.dram.sites.size(); ++i) {
-    const auto [x, y] = machine.dram.sites[i];
-    const TileId site = machine.tile(x, y);
-    sites_.push_back(index(site));
-    stats_[static_cast<DramId>(i)].site = site;
-  }
-  if (!assigned_.empty()) {
-    for (std::uint32_t tile = 0; tile < network.tiles(); ++tile) {
-      first_target_.push_back(static_cast<std::uint32_t>(targets_.size()));
-      for (const DramId d : assigned_[static_cast<TileId>(tile)]) {
-        const std::uint32_t site = sites_[index(d)];
-        targets_.push_back({index(d), site, network.path(tile, site), network.path(site, tile)});
-      }
-    }
-  }
+    : queue_(queue), network_(network), under_way_(network.tiles()) {
+  add_tier(tiers_[0], "DRAM", machine, machine.dram);
+  add_tier(tiers_[1], "host memory", machine, machine.host);
   queue.attach(EventClass::write_arrival, *this);
   queue.attach(EventClass::memory_done, *this);
   queue.attach(EventClass::memory_request, *this);
   queue.attach(EventClass::memory_response, *this);
 }
 
+void MemorySystem::add_tier(Tier& tier, const std::string& name, const MachineConfig& machine,
+                            const DramConfig& config) {
+  const auto first = static_cast<std::uint32_t>(stats_.size());
+  tier.name = name;
+  tier.first_controller = first;
+  tier.capacity = config.capacity.value();
+  tier.used.resize(network_.tiles());
+  tier.peak.resize(network_.tiles());
+  for (const auto& [x, y] : config.sites) {
+    stats_.emplace_back();
+    stats_.back().site = machine.tile(x, y);
+  }
+  ports_.resize(stats_.size());
+  used_.resize(stats_.size());
+  const auto assigned = assign_controllers(machine, config);
+  for (std::uint32_t tile = 0; tile < network_.tiles(); ++tile) {
+    tier.first_target.push_back(static_cast<std::uint32_t>(targets_.size()));
+    for (const DramId d : assigned[static_cast<TileId>(tile)]) {
+      const std::uint32_t controller = first + index(d), site = index(stats_[controller].site);
+      targets_.push_back({controller, site, network_.path(tile, site), network_.path(site, tile)});
+    }
+  }
+  tier.first_target.push_back(static_cast<std::uint32_t>(targets_.size()));
+}
+
 void MemorySystem::start(Picoseconds now, const MemoryRequest& request) {
   const std::uint32_t tile = request.tile;
   const bool write = request.write;
-  const std::vector<DramId>& drams = assigned_[static_cast<TileId>(tile)];
-  const std::uint64_t count = drams.size();
-  const auto share = [count](std::uint64_t of, std::uint64_t i) {
-    return of / count + (i < of % count ? 1 : 0);
-  };
+  const TargetRange all = targets(tier(request.space), tile);
+  const std::uint64_t count = all.size();
   const std::uint32_t transfer = transfers_.allocate();
   transfers_.all[transfer] = {tile, request.token, 0, 0};
   ++under_way_[tile][write ? 1 : 0];
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t own = share(request.bytes, i), first = share(request.head, i);
+    const std::uint64_t own = share(request.bytes, count, i), first = share(request.head, count, i);
     if (own == 0) break;
-    const Target& target = targets(tile)[i];
-    const std::uint32_t dram = target.dram, site = target.site;
+    const Target& target = all.first[i];
+    const std::uint32_t site = target.site;
     const auto add = [&](std::uint64_t part_bytes, std::uint64_t carried, std::uint32_t rest) {
       const std::uint32_t part = parts_.allocate();
-      parts_.all[part] = {
-          part_bytes, carried,   kNever,
-          now,        issued_++, transfer,
-          tile,       dram,      static_cast<std::uint32_t>(&target - targets_.data()),
-          rest,       write,     request.background};
+      parts_.all[part] = {part_bytes,
+                          carried,
+                          kNever,
+                          now,
+                          issued_++,
+                          transfer,
+                          tile,
+                          target.controller,
+                          static_cast<std::uint32_t>(&target - targets_.data()),
+                          rest,
+                          write,
+                          request.background};
       ++transfers_.all[transfer].parts;
       return part;
     };
@@ -113,7 +127,7 @@ void MemorySystem::handle(Picoseconds now, EventClass type, std::uint32_t, const
     switch (type) {
       case EventClass::write_arrival:
       case EventClass::memory_request: {
-        DramPort& port = *ports_[parts_.all[part].dram];
+        DramPort& port = *ports_[parts_.all[part].controller];
         const std::uint32_t rest = parts_.all[part].rest;
         port.request(part);
         if (rest != kNoPart) port.request(rest);
@@ -132,9 +146,9 @@ void MemorySystem::handle(Picoseconds now, EventClass type, std::uint32_t, const
 // The controller has moved the last byte of a part.
 void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
   const Part& p = parts_.all[part];
-  DramStatistics& stats = stats_[static_cast<DramId>(p.dram)];
+  DramStatistics& stats = stats_[p.controller];
   (p.write ? stats.bytes_written : stats.bytes_read) += p.bytes;
-  const std::uint32_t site = sites_[p.dram];
+  const std::uint32_t site = targets_[p.target].site;
   const Path& path = targets_[p.target].back;
   if (p.write) {
     queue_.push(std::max(now, p.tail) + path.latency, EventClass::memory_done, p.tile, 0, part);
@@ -186,42 +200,46 @@ void MemorySystem::part_done(Picoseconds now, std::uint32_t part) {
   --under_way_[now_at.tile][write ? 1 : 0];  // last: observers are told before it changes
 }
 
-std::string MemorySystem::allocate(std::uint32_t tile, std::uint64_t bytes) {
+std::string MemorySystem::allocate(std::uint32_t tile, Space space, std::uint64_t bytes) {
   if (bytes == 0) return {};
-  if (!reachable(tile)) return "the tile has no DRAM";
-  const std::vector<DramId>& drams = assigned_[static_cast<TileId>(tile)];
-  const std::uint64_t count = drams.size();
-  const auto share = [&](std::uint64_t i) { return bytes / count + (i < bytes % count ? 1 : 0); };
+  Tier& memory = tier(space);
+  const TargetRange all = targets(memory, tile);
+  const std::uint64_t count = all.size();
+  if (count == 0) return "the tile has no " + memory.name;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t used = used_[index(drams[i])];
-    if (static_cast<double>(used) + static_cast<double>(share(i)) > capacity_) {
-      return "DRAM controller " + std::to_string(index(drams[i])) + " holds " +
-             to_string(Bytes(static_cast<double>(used))) + " of " + to_string(Bytes(capacity_));
+    const std::uint32_t controller = all.first[i].controller;
+    const std::uint64_t used = used_[controller];
+    if (static_cast<double>(used) + static_cast<double>(share(bytes, count, i)) <=
+        memory.capacity) {
+      continue;
     }
+    const std::uint32_t own = controller - memory.first_controller;
+    return memory.name + " controller " + std::to_string(own) + " holds " +
+           to_string(Bytes(static_cast<double>(used))) + " of " + to_string(Bytes(memory.capacity));
   }
   for (std::uint64_t i = 0; i < count; ++i) {
-    std::uint64_t& used = used_[index(drams[i])];
-    used += share(i);
-    std::uint64_t& peak = stats_[drams[i]].allocated_peak;
-    peak = std::max(peak, used);
+    const std::uint32_t controller = all.first[i].controller;
+    used_[controller] += share(bytes, count, i);
+    std::uint64_t& peak = stats_[controller].allocated_peak;
+    peak = std::max(peak, used_[controller]);
   }
-  tile_used_[tile] += bytes;
-  tile_peak_[tile] = std::max(tile_peak_[tile], tile_used_[tile]);
+  memory.used[tile] += bytes;
+  memory.peak[tile] = std::max(memory.peak[tile], memory.used[tile]);
   return {};
 }
 
-std::string MemorySystem::release(std::uint32_t tile, std::uint64_t bytes) {
+std::string MemorySystem::release(std::uint32_t tile, Space space, std::uint64_t bytes) {
   if (bytes == 0) return {};
-  if (bytes > tile_used_[tile]) {
-    return "only " + to_string(Bytes(static_cast<double>(tile_used_[tile]))) + " are allocated";
+  Tier& memory = tier(space);
+  if (bytes > memory.used[tile]) {
+    return "only " + to_string(Bytes(static_cast<double>(memory.used[tile]))) + " are allocated";
   }
-  const std::vector<DramId>& drams = assigned_[static_cast<TileId>(tile)];
-  const std::uint64_t count = drams.size();
-  for (std::uint64_t i = 0; i < count; ++i) {
-    used_[index(drams[i])] -=
-        std::min(used_[index(drams[i])], bytes / count + (i < bytes % count ? 1 : 0));
+  const TargetRange all = targets(memory, tile);
+  for (std::uint64_t i = 0; i < all.size(); ++i) {
+    std::uint64_t& used = used_[all.first[i].controller];
+    used -= std::min(used, share(bytes, all.size(), i));
   }
-  tile_used_[tile] -= bytes;
+  memory.used[tile] -= bytes;
   return {};
 }
 

@@ -18,7 +18,8 @@ namespace tilewright {
 // The models' state, in the order in which it is built; then the modules.
 struct Platform::Parts {
   Parts(const MachineConfig& machine, const Program& program, const PlatformOptions& options)
-      : queue("events", !options.in_step),
+      : drams(static_cast<std::uint32_t>(machine.dram.sites.size())),
+        queue("events", !options.in_step),
         network(machine, queue),
         memory(machine, queue, network),
         sequencer(machine, program, queue, network, memory),
@@ -26,13 +27,15 @@ struct Platform::Parts {
                WorkloadDriverConfig{program, queue, static_cast<std::uint32_t>(machine.width()),
                                     static_cast<std::uint32_t>(machine.height()), options.progress,
                                     machine.defects.delay,
-                                    static_cast<std::uint32_t>(machine.dram.sites.size())}) {
+                                    static_cast<std::uint32_t>(machine.dram.sites.size() +
+                                                               machine.host.sites.size())}) {
     costs.emplace(1.0, ComputeCosts(machine, program, 1.0));
     for (const auto& [tile, speed] : machine.defects.speed) {
       if (costs.count(speed) == 0) costs.emplace(speed, ComputeCosts(machine, program, speed));
     }
   }
 
+  std::uint32_t drams;  // controllers of the DRAM; those of the host memory follow
   EventQueue queue;
   Network network;
   MemorySystem memory;
@@ -61,14 +64,18 @@ struct Platform::Parts {
     driver.connect(t, *tiles[t]);
   }
 
-  void build_dram(const MachineConfig& machine, std::uint32_t d) {
-    const auto [x, y] = machine.dram.sites[d];
+  /// Controller `id`, those of the DRAM first.
+  void build_controller(const MachineConfig& machine, std::uint32_t id) {
+    const DramConfig& config = id < drams ? machine.dram : machine.host;
+    const std::uint32_t own = id < drams ? id : id - drams;
+    const std::string name = id < drams ? "dram" : "host", number = std::to_string(own);
+    const auto [x, y] = config.sites[own];
     const std::uint32_t site = index(machine.tile(x, y));
-    controllers[d] = std::make_unique<DramController>(
-        ("dram" + std::to_string(d)).c_str(), DramControllerConfig{machine.dram, d, site, queue});
-    ports[d] = std::make_unique<DramPort>(("dram_port" + std::to_string(d)).c_str(),
-                                          DramPortConfig{memory, d, site});
-    ports[d]->out.bind(controllers[d]->in);
+    controllers[id] = std::make_unique<DramController>(
+        (name + number).c_str(), DramControllerConfig{config, id, site, queue});
+    ports[id] = std::make_unique<DramPort>((name + "_port" + number).c_str(),
+                                           DramPortConfig{memory, id, site});
+    ports[id]->out.bind(controllers[id]->in);
   }
 };
 
@@ -84,10 +91,11 @@ Platform::Platform(const sc_core::sc_module_name& name, const MachineConfig& mac
   }
   parts_ = std::make_unique<Parts>(machine, program, options);
   const auto tiles = static_cast<std::uint32_t>(machine.tiles());
-  const auto drams = static_cast<std::uint32_t>(machine.dram.sites.size());
+  const auto controllers =
+      static_cast<std::uint32_t>(machine.dram.sites.size() + machine.host.sites.size());
   parts_->tiles.resize(tiles);
-  parts_->controllers.resize(drams);
-  parts_->ports.resize(drams);
+  parts_->controllers.resize(controllers);
+  parts_->ports.resize(controllers);
   const auto place = [&options](std::uint32_t i, std::uint32_t count) {
     return options.reverse_construction ? count - 1 - i : i;
   };
@@ -98,7 +106,9 @@ Platform::Platform(const sc_core::sc_module_name& name, const MachineConfig& mac
   };
   each_tile([&](std::uint32_t t) { parts_->build_tile(machine, t); });
   each_tile([&](std::uint32_t t) { parts_->bind_tile(t); });
-  for (std::uint32_t i = 0; i < drams; ++i) parts_->build_dram(machine, place(i, drams));
+  for (std::uint32_t i = 0; i < controllers; ++i) {
+    parts_->build_controller(machine, place(i, controllers));
+  }
 }
 
 Platform::~Platform() = default;
@@ -126,9 +136,11 @@ void Platform::run() {
   s.tiles = p.sequencer.statistics(s.end);
   s.links = p.network.statistics();
   s.dram.clear();
-  for (std::uint32_t d = 0; d < p.controllers.size(); ++d) {
-    s.dram.push_back(p.memory.statistics(d));
-    s.dram[static_cast<DramId>(d)].busy = p.controllers[d]->busy();
+  s.host.clear();
+  for (std::uint32_t i = 0; i < p.controllers.size(); ++i) {
+    DramStatistics controller = p.memory.statistics(i);
+    controller.busy = p.controllers[i]->busy();
+    (i < p.drams ? s.dram : s.host).push_back(controller);
   }
 }
 

@@ -170,13 +170,14 @@ void Sequencer::check(const MachineConfig& machine) const {
     }
     if (s.code.size() >= kIndexMask - 16) throw InputError("segment " + s.name + " is too long");
     for (const Instruction& i : s.code) {
-      const bool dram = i.op == Opcode::load || i.op == Opcode::store ||
-                        (i.op == Opcode::allocate && i.space == Space::dram);
-      if (!dram || i.share.total == 0) continue;
+      const bool uses_memory = i.op == Opcode::load || i.op == Opcode::store ||
+                               (i.op == Opcode::allocate && i.space != Space::sram);
+      if (!uses_memory || i.share.total == 0) continue;
       for (const TileId t : g.tiles) {
-        if (memory_.reachable(index(t))) continue;
-        throw InputError(name_tile(index(t)) + " of " + g.name + " uses DRAM (" + name_place(s, i) +
-                         "), but the machine has none for it");
+        if (memory_.reachable(index(t), i.space)) continue;
+        throw InputError(name_tile(index(t)) + " of " + g.name + " uses " +
+                         (i.space == Space::host ? "host memory" : "DRAM") + " (" +
+                         name_place(s, i) + "), but the machine has none for it");
       }
     }
   };
@@ -197,8 +198,11 @@ void Sequencer::allocate_resident() {
       };
       SramBank& sram = *wires_[index(t)].sram;
       if (!sram.allocate(g.sram_resident)) fail(g.sram_resident, "the SRAM is smaller");
-      const std::string error = memory_.allocate(index(t), g.dram_resident);
-      if (!error.empty()) fail(g.dram_resident, error);
+      for (const auto& [space, bytes] :
+           {std::pair{Space::dram, g.dram_resident}, {Space::host, g.host_resident}}) {
+        const std::string error = memory_.allocate(index(t), space, bytes);
+        if (!error.empty()) fail(bytes, error);
+      }
     }
   }
 }
@@ -432,6 +436,7 @@ void Sequencer::advance(Picoseconds now, std::uint32_t tile, Core& c, unsigned e
         request.head = ins.head < bytes ? ins.head : 0;
         request.write = ins.op == Opcode::store;
         request.background = c.background;
+        request.space = ins.space;
         if (ins.cause == Cause::offload) depart(now, tile, ins.cause);
         memory_.start(now, request);
         bytes_by_cause_[static_cast<std::size_t>(ins.cause)] += bytes;
@@ -604,8 +609,9 @@ void Sequencer::allocate(std::uint32_t tile, const Core& c, const Segment& segme
   const bool take = ins.op == Opcode::allocate;
   SramBank& sram = *wires_[tile].sram;
   std::string error;
-  if (ins.space == Space::dram) {
-    error = take ? memory_.allocate(tile, bytes) : memory_.release(tile, bytes);
+  if (ins.space != Space::sram) {
+    error =
+        take ? memory_.allocate(tile, ins.space, bytes) : memory_.release(tile, ins.space, bytes);
   } else if (!(take ? sram.allocate(bytes) : sram.release(bytes))) {
     error = to_string(Bytes(static_cast<double>(sram.used()))) + " of the SRAM are in use";
   }

@@ -14,7 +14,7 @@ TileView Sequencer::view(std::uint32_t tile) const {
     v.sram_used = sram->used();
     v.sram_peak = sram->peak();
   }
-  v.dram_used = memory_.tile_used(tile);
+  v.dram_used = memory_.tile_used(tile, Space::dram);
   v.loads = memory_.under_way(tile, false);
   v.stores = memory_.under_way(tile, true);
   v.state = state(c, tile);

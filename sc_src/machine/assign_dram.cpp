@@ -1,4 +1,4 @@
-// Which DRAM controllers serve a tile.
+// Which controllers of a memory serve a tile.
 #include <algorithm>
 #include <cstddef>
 
@@ -13,13 +13,13 @@ using Assignment = IdVector<TileId, std::vector<DramId>>;
 /// tile exactly when it is nearest to some neighbour one hop closer to it, so one breadth-first
 /// wave from all sites, against the links, finds the sets in time proportional to the tiles,
 /// however many sites there are. Dead tiles have none.
-Assignment nearest_sets(const MachineConfig& machine) {
+Assignment nearest_sets(const MachineConfig& machine, const DramConfig& memory) {
   const auto tiles = static_cast<std::size_t>(machine.tiles());
   Assignment sets(tiles);
   std::vector<int> distance(tiles, -1);
   std::vector<TileId> wave;
-  for (std::uint32_t d = 0; d < machine.dram.sites.size(); ++d) {
-    const auto [x, y] = machine.dram.sites[d];
+  for (std::uint32_t d = 0; d < memory.sites.size(); ++d) {
+    const auto [x, y] = memory.sites[d];
     const TileId t = machine.tile(x, y);
     if (distance[index(t)] < 0) wave.push_back(t);
     distance[index(t)] = 0;
@@ -53,11 +53,11 @@ Assignment nearest_sets(const MachineConfig& machine) {
 
 /// One controller per tile out of its nearest ones, so that the numbers of clients are even: tiles
 /// without a choice first, the others to the least loaded, then single moves while they help.
-Assignment assign_nearest(const MachineConfig& machine) {
-  const Assignment sets = nearest_sets(machine);
+Assignment assign_nearest(const MachineConfig& machine, const DramConfig& memory) {
+  const Assignment sets = nearest_sets(machine, memory);
   const std::vector<bool> usable = machine.usable_map();
   Assignment result(sets.size());
-  std::vector<std::uint32_t> clients(machine.dram.sites.size(), 0);
+  std::vector<std::uint32_t> clients(memory.sites.size(), 0);
   std::vector<TileId> undecided;
   for (std::uint32_t i = 0; i < sets.size(); ++i) {
     const TileId t = static_cast<TileId>(i);
@@ -94,12 +94,12 @@ Assignment assign_nearest(const MachineConfig& machine) {
   return result;
 }
 
-Assignment assign_interleaved(const MachineConfig& machine) {
+Assignment assign_interleaved(const MachineConfig& machine, const DramConfig& memory) {
   std::vector<std::vector<DramId>> by_die(
       static_cast<std::size_t>(machine.dies_x * machine.dies_y));
   std::vector<DramId> all;
-  for (std::uint32_t d = 0; d < machine.dram.sites.size(); ++d) {
-    const auto [x, y] = machine.dram.sites[d];
+  for (std::uint32_t d = 0; d < memory.sites.size(); ++d) {
+    const auto [x, y] = memory.sites[d];
     by_die[static_cast<std::size_t>(machine.die(machine.tile(x, y)))].push_back(
         static_cast<DramId>(d));
     all.push_back(static_cast<DramId>(d));
@@ -117,10 +117,10 @@ Assignment assign_interleaved(const MachineConfig& machine) {
 
 }  // namespace
 
-Assignment assign_dram(const MachineConfig& machine) {
-  if (machine.dram.sites.empty()) return Assignment(static_cast<std::size_t>(machine.tiles()));
-  return machine.dram.policy == DramPolicy::nearest ? assign_nearest(machine)
-                                                    : assign_interleaved(machine);
+Assignment assign_controllers(const MachineConfig& machine, const DramConfig& memory) {
+  if (memory.sites.empty()) return Assignment(static_cast<std::size_t>(machine.tiles()));
+  return memory.policy == DramPolicy::nearest ? assign_nearest(machine, memory)
+                                              : assign_interleaved(machine, memory);
 }
 
 }  // namespace tilewright

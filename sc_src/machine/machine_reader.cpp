@@ -49,7 +49,13 @@ std::vector<std::string> schema_keys() {
                                 "dram.latency",
                                 "dram.policy",
                                 "dram.per_die",
-                                "dram.sites"};
+                                "dram.sites",
+                                "host.bandwidth",
+                                "host.capacity",
+                                "host.latency",
+                                "host.policy",
+                                "host.per_die",
+                                "host.sites"};
   for (const std::string& key : matrix_keys()) keys.push_back(key);
   return keys;
 }
@@ -194,29 +200,29 @@ void read_banked(const Section& dram, const Document& document, MachineConfig& m
   for (const std::string& a : d.part.assumptions) m.assumptions.push_back(a);
 }
 
-void read_dram(const Section& dram, const Document& document, MachineConfig& m) {
-  DramConfig& d = m.dram;
-  d.model = read_name(dram, "model", {"bandwidth", "banked"});
-  if (d.model == "banked") {
-    read_banked(dram, document, m);
-  } else {
-    d.bandwidth = dram.bandwidth("bandwidth");
-    d.capacity = read_capacity(dram);
-    d.latency = read_latency(dram, "latency");
-  }
-  d.policy = dram.choice<DramPolicy>(
+void read_bandwidth_model(const Section& memory, DramConfig& d) {
+  d.bandwidth = memory.bandwidth("bandwidth");
+  d.capacity = read_capacity(memory);
+  d.latency = read_latency(memory, "latency");
+}
+
+/// Where the controllers of a memory are, and who uses which. `kind` as in "a machine without
+/// DRAM".
+void read_controllers(const Section& memory, const MachineConfig& m, const std::string& kind,
+                      DramConfig& d) {
+  d.policy = memory.choice<DramPolicy>(
       "policy", {{"nearest", DramPolicy::nearest}, {"interleaved", DramPolicy::interleaved}},
       "nearest");
-  d.sites = on_every_die(m, read_coordinates(dram, "per_die", m.tiles_x, m.tiles_y, "die"));
+  d.sites = on_every_die(m, read_coordinates(memory, "per_die", m.tiles_x, m.tiles_y, "die"));
   const std::size_t per_die = d.sites.size();
   std::set<std::pair<int, int>> taken(d.sites.begin(), d.sites.end());
-  for (const auto& at : read_coordinates(dram, "sites", m.width(), m.height(), "mesh")) {
+  for (const auto& at : read_coordinates(memory, "sites", m.width(), m.height(), "mesh")) {
     if (!taken.insert(at).second) {
-      dram.fail("sites",
-                fmt::format("[{}, {}] has a controller by per_die already; a tile has one "
-                            "memory port, so two controllers cannot share it: give the one "
-                            "their joint bandwidth and capacity, or move one",
-                            at.first, at.second));
+      memory.fail("sites",
+                  fmt::format("[{}, {}] has a controller by per_die already; a tile has one "
+                              "port to this memory, so two controllers cannot share it: give "
+                              "the one their joint bandwidth and capacity, or move one",
+                              at.first, at.second));
     }
     d.sites.push_back(at);
   }
@@ -224,18 +230,35 @@ void read_dram(const Section& dram, const Document& document, MachineConfig& m) 
   for (std::size_t i = 0; i < d.sites.size(); ++i) {
     const auto [x, y] = d.sites[i];
     if (!dead[index(m.tile(x, y))]) continue;
-    dram.fail(i < per_die ? "per_die" : "sites",
-              fmt::format("the controller at [{}, {}] sits on a dead tile, so its memory is out of "
-                          "reach; leave it out (list the others under sites)",
-                          x, y));
+    memory.fail(
+        i < per_die ? "per_die" : "sites",
+        fmt::format("the controller at [{}, {}] sits on a dead tile, so its memory is out of "
+                    "reach; leave it out (list the others under sites)",
+                    x, y));
   }
   if (d.sites.empty()) {
-    dram.fail("per_die",
-              "no controller is placed; wanted: per_die or sites with at least one "
-              "[x, y], or no dram section for a machine without DRAM");
+    memory.fail("per_die",
+                fmt::format("no controller is placed; wanted: per_die or sites with at least one "
+                            "[x, y], or no such section for a machine without {}",
+                            kind));
   }
-  check_transfer_time(dram, d.model == "banked" ? "memory" : "bandwidth", d.bandwidth, d.capacity,
+  check_transfer_time(memory, d.model == "banked" ? "memory" : "bandwidth", d.bandwidth, d.capacity,
                       "one controller's memory");
+}
+
+void read_dram(const Section& dram, const Document& document, MachineConfig& m) {
+  m.dram.model = read_name(dram, "model", {"bandwidth", "banked"});
+  if (m.dram.model == "banked") {
+    read_banked(dram, document, m);
+  } else {
+    read_bandwidth_model(dram, m.dram);
+  }
+  read_controllers(dram, m, "DRAM", m.dram);
+}
+
+void read_host(const Section& host, MachineConfig& m) {
+  read_bandwidth_model(host, m.host);
+  read_controllers(host, m, "a second memory tier", m.host);
 }
 
 void read_assumptions(const Section& root, const Document& document, MachineConfig& m) {
@@ -251,8 +274,12 @@ void read_assumptions(const Section& root, const Document& document, MachineConf
                                near.empty() ? fmt::format("; allowed: {}", fmt::join(allowed, ", "))
                                             : fmt::format("; did you mean '{}'?", near)));
     }
-    if (key.compare(0, 5, "dram.") == 0 && m.dram.sites.empty()) {
-      assumed.fail(key, "the machine has no dram section, so nothing of it can be assumed");
+    for (const auto& [section, memory] : {std::pair{"dram", &m.dram}, {"host", &m.host}}) {
+      if (key.compare(0, 5, std::string(section) + '.') == 0 && memory->sites.empty()) {
+        assumed.fail(key, fmt::format("the machine has no {} section, so nothing of it can be "
+                                      "assumed",
+                                      section));
+      }
     }
     if (key.compare(0, 12, "tile.matrix.") == 0 && !matrix_key_applies(key, m.matrix)) {
       assumed.fail(key, fmt::format("the file gives no such value for the matrix model '{}'",
@@ -318,6 +345,7 @@ MachineConfig read_machine(const Document& document) {
                                                     m.noc.routing));
   }
   if (root.has("dram")) read_dram(root.section("dram"), document, m);
+  if (root.has("host")) read_host(root.section("host"), m);
   read_assumptions(root, document, m);
   root.finish();
   return m;

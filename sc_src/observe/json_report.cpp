@@ -39,6 +39,7 @@ Json stage_json(const StageResult& s) {
                 {"busy_s", s.busy.value()},
                 {"peak_sram_bytes", whole(s.peak_sram)},
                 {"peak_dram_bytes", whole(s.peak_dram)},
+                {"peak_host_bytes", whole(s.peak_host)},
                 {"micro_batches_in_flight", s.micro_batches_in_flight},
                 {"breakdown_s", states(s.time)}};
   if (s.chunks.size() > 1) {
@@ -107,6 +108,7 @@ std::string json_report(const Result& r) {
   }
   j["bounds_s"] = Json{{"compute", r.bounds.compute.value()},
                        {"dram", r.bounds.dram.value()},
+                       {"host", r.bounds.host.value()},
                        {"bisection", r.bounds.bisection.value()},
                        {"pipeline", r.bounds.pipeline.value()}};
   j["stages"] = Json::array();
@@ -115,12 +117,18 @@ std::string json_report(const Result& r) {
   j["dram"] = utilisation(r.dram);
   j["dram"]["read_bytes"] = whole(r.dram_read);
   j["dram"]["written_bytes"] = whole(r.dram_written);
+  j["host"] = utilisation(r.host);
+  j["host"]["read_bytes"] = whole(r.host_read);
+  j["host"]["written_bytes"] = whole(r.host_written);
   j["memory"] = Json{{"sram_peak_bytes", whole(r.memory.sram)},
                      {"sram_capacity_bytes", whole(r.memory.sram_capacity)},
                      {"sram_fullest", r.memory.sram_where},
                      {"dram_peak_bytes", whole(r.memory.dram)},
                      {"dram_capacity_bytes", whole(r.memory.dram_capacity)},
-                     {"dram_fullest", r.memory.dram_where}};
+                     {"dram_fullest", r.memory.dram_where},
+                     {"host_peak_bytes", whole(r.memory.host)},
+                     {"host_capacity_bytes", whole(r.memory.host_capacity)},
+                     {"host_fullest", r.memory.host_where}};
   j["traffic_bytes"] = Json::object();
   for (int c = 0; c < kCauses; ++c) {
     j["traffic_bytes"][to_string(static_cast<Cause>(c))] =

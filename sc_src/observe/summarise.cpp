@@ -90,22 +90,63 @@ Utilisation link_utilisation(const MachineConfig& machine, const RunStatistics& 
   return u;
 }
 
-std::string dram_name(const MachineConfig& machine, const RunStatistics& run, std::size_t i) {
-  return fmt::format("dram {} at {}", i,
-                     coordinates(machine, run.dram[static_cast<DramId>(i)].site));
+/// The controllers of one memory: what the machine says of them, and what they counted.
+struct Controllers {
+  const char* name;  ///< "dram", "host"
+  const MachineConfig& machine;
+  const DramConfig& config;
+  const IdVector<DramId, DramStatistics>& counted;
+};
+
+std::string controller_name(const Controllers& c, std::size_t i) {
+  return fmt::format("{} {} at {}", c.name, i,
+                     coordinates(c.machine, c.counted[static_cast<DramId>(i)].site));
 }
 
-Utilisation dram_utilisation(const MachineConfig& machine, const RunStatistics& run) {
+Utilisation utilisation(const Controllers& c, Picoseconds end) {
   Utilisation u;
-  for (std::size_t i = 0; i < run.dram.size(); ++i) {
-    const double busy = fraction(run.dram[static_cast<DramId>(i)].busy, run.end);
-    u.mean += busy / static_cast<double>(run.dram.size());
+  for (std::size_t i = 0; i < c.counted.size(); ++i) {
+    const double busy = fraction(c.counted[static_cast<DramId>(i)].busy, end);
+    u.mean += busy / static_cast<double>(c.counted.size());
     if (busy > u.max) {
       u.max = busy;
-      u.where = dram_name(machine, run, i);
+      u.where = controller_name(c, i);
     }
   }
   return u;
+}
+
+/// High-water mark and capacity of the fullest controller, and where it is.
+void fullest(const Controllers& c, Bytes& peak, Bytes& capacity, std::string& where) {
+  if (c.counted.empty()) return;
+  capacity = c.config.capacity;
+  std::uint64_t most = 0;
+  for (std::size_t i = 0; i < c.counted.size(); ++i) {
+    const std::uint64_t own = c.counted[static_cast<DramId>(i)].allocated_peak;
+    if (own <= most) continue;
+    most = own;
+    where = controller_name(c, i);
+  }
+  peak = Bytes(static_cast<double>(most));
+}
+
+/// The busiest controller's bytes at its bandwidth.
+Seconds bandwidth_bound(const Controllers& c) {
+  Seconds bound{0};
+  if (!(c.config.bandwidth > Bandwidth(0))) return bound;
+  for (const DramStatistics& d : c.counted) {
+    const Bytes bytes(static_cast<double>(d.bytes_read) + static_cast<double>(d.bytes_written));
+    bound = std::max(bound, bytes / c.config.bandwidth);
+  }
+  return bound;
+}
+
+void bytes_moved(const Controllers& c, Bytes& read, Bytes& written) {
+  read = written = Bytes(0);
+  for (const DramStatistics& d : c.counted) {
+    read += Bytes(static_cast<double>(d.bytes_read));
+    written += Bytes(static_cast<double>(d.bytes_written));
+  }
 }
 
 MemoryPeaks memory_peaks(const MachineConfig& machine, const RunStatistics& run) {
@@ -119,29 +160,7 @@ MemoryPeaks memory_peaks(const MachineConfig& machine, const RunStatistics& run)
     m.sram_where = "tile " + coordinates(machine, t);
   }
   m.sram = Bytes(static_cast<double>(most));
-  if (run.dram.empty()) return m;
-  m.dram_capacity = machine.dram.capacity;
-  most = 0;
-  for (std::size_t i = 0; i < run.dram.size(); ++i) {
-    const DramStatistics& d = run.dram[static_cast<DramId>(i)];
-    if (d.allocated_peak <= most) continue;
-    most = d.allocated_peak;
-    m.dram_where = dram_name(machine, run, i);
-  }
-  m.dram = Bytes(static_cast<double>(most));
   return m;
-}
-
-/// The busiest controller's bytes at its bandwidth.
-Seconds dram_bound(const MachineConfig& machine, const RunStatistics& run) {
-  Seconds bound{0};
-  for (const DramStatistics& d : run.dram) {
-    const Bytes bytes(static_cast<double>(d.bytes_read) + static_cast<double>(d.bytes_written));
-    if (machine.dram.bandwidth > Bandwidth(0)) {
-      bound = std::max(bound, bytes / machine.dram.bandwidth);
-    }
-  }
-  return bound;
 }
 
 /// What crosses a full cut of the mesh in one direction, and how fast it can.
@@ -193,9 +212,17 @@ void summarise(const MachineConfig& machine, const RunStatistics& run, Result& r
   const Seconds bubble = result.breakdown[static_cast<std::size_t>(TileState::bubble)];
   result.bubble_fraction = result.iteration_time > Seconds(0) ? bubble / result.iteration_time : 0;
   result.links = link_utilisation(machine, run);
-  result.dram = dram_utilisation(machine, run);
   result.memory = memory_peaks(machine, run);
-  result.bounds.dram = dram_bound(machine, run);
+  const Controllers dram{"dram", machine, machine.dram, run.dram};
+  result.dram = utilisation(dram, run.end);
+  result.bounds.dram = bandwidth_bound(dram);
+  bytes_moved(dram, result.dram_read, result.dram_written);
+  fullest(dram, result.memory.dram, result.memory.dram_capacity, result.memory.dram_where);
+  const Controllers host{"host", machine, machine.host, run.host};
+  result.host = utilisation(host, run.end);
+  result.bounds.host = bandwidth_bound(host);
+  bytes_moved(host, result.host_read, result.host_written);
+  fullest(host, result.memory.host, result.memory.host_capacity, result.memory.host_where);
   result.bounds.bisection = bisection_bound(machine, run);
   result.tiles_total = machine.tiles();
   result.tiles_used = static_cast<int>(used.size());
@@ -203,11 +230,6 @@ void summarise(const MachineConfig& machine, const RunStatistics& run, Result& r
   result.tiles_dead = static_cast<int>(machine.defects.dead_tiles.size());
   for (std::size_t c = 0; c < kCauses; ++c) {
     result.traffic[c] = Bytes(static_cast<double>(run.bytes_by_cause[c]));
-  }
-  result.dram_read = result.dram_written = Bytes(0);
-  for (const DramStatistics& d : run.dram) {
-    result.dram_read += Bytes(static_cast<double>(d.bytes_read));
-    result.dram_written += Bytes(static_cast<double>(d.bytes_written));
   }
   result.events = run.events;
   result.messages = run.messages;
@@ -231,12 +253,13 @@ void summarise_stragglers(const MachineConfig& machine, const Program& program, 
 void summarise_stage(const RunStatistics& run, const std::vector<TileId>& tiles,
                      StageResult& stage) {
   std::vector<const TileStatistics*> list;
-  std::uint64_t sram = 0, dram = 0;
+  std::uint64_t sram = 0, dram = 0, host = 0;
   for (TileId t : tiles) {
     const TileStatistics& s = run.tiles[t];
     list.push_back(&s);
     sram = std::max(sram, s.sram_peak);
     dram = std::max(dram, s.dram_peak);
+    host = std::max(host, s.host_peak);
   }
   stage.tiles = static_cast<int>(tiles.size());
   stage.time = mean_states(list);
@@ -247,6 +270,7 @@ void summarise_stage(const RunStatistics& run, const std::vector<TileId>& tiles,
   }
   stage.peak_sram = Bytes(static_cast<double>(sram));
   stage.peak_dram = Bytes(static_cast<double>(dram));
+  stage.peak_host = Bytes(static_cast<double>(host));
 }
 
 }  // namespace tilewright

@@ -194,14 +194,17 @@ void bounds(Out out, const Result& r) {
     const char* meaning;
     const char* limit;
   };
-  const std::array<Row, 4> rows{
-      {{"compute", r.bounds.compute, "matrix work of the busiest stage", "the matrix engines"},
-       {"pipeline", r.bounds.pipeline, "the schedule with matrix work only, links free",
-        "the pipeline schedule of the matrix engines"},
-       {"dram", r.bounds.dram, "bytes of the busiest controller at its bandwidth",
-        "DRAM bandwidth"},
-       {"bisection", r.bounds.bisection, "bytes over the busiest full cut of the mesh",
-        "the bandwidth across the mesh"}}};
+  std::vector<Row> rows{
+      {"compute", r.bounds.compute, "matrix work of the busiest stage", "the matrix engines"},
+      {"pipeline", r.bounds.pipeline, "the schedule with matrix work only, links free",
+       "the pipeline schedule of the matrix engines"},
+      {"dram", r.bounds.dram, "bytes of the busiest controller at its bandwidth", "DRAM bandwidth"},
+      {"bisection", r.bounds.bisection, "bytes over the busiest full cut of the mesh",
+       "the bandwidth across the mesh"}};
+  if (r.bounds.host > Seconds(0)) {
+    rows.push_back({"host", r.bounds.host, "bytes of the busiest host controller at its bandwidth",
+                    "the bandwidth of the host memory"});
+  }
   fmt::format_to(out, "What limits: lower bounds, and the simulated time as a multiple of each\n");
   // Of equal bounds the first, simpler one is named.
   const Row* closest = &rows[0];
@@ -373,8 +376,10 @@ void resources(Out out, const Result& r) {
   fmt::format_to(out, "Links and memory\n");
   resource(out, "links", r.links);
   if (r.memory.dram_capacity > Bytes(0)) resource(out, "DRAM", r.dram);
+  if (r.memory.host_capacity > Bytes(0)) resource(out, "host", r.host);
   memory(out, "SRAM", r.memory.sram, r.memory.sram_capacity, r.memory.sram_where);
   memory(out, "DRAM", r.memory.dram, r.memory.dram_capacity, r.memory.dram_where);
+  memory(out, "host", r.memory.host, r.memory.host_capacity, r.memory.host_where);
   std::string traffic = "bytes injected:";
   for (int i = 0; i < kCauses; ++i) {
     const auto c = static_cast<Cause>(i);
@@ -385,6 +390,10 @@ void resources(Out out, const Result& r) {
   }
   traffic +=
       fmt::format("; DRAM read {}, written {}", to_string(r.dram_read), to_string(r.dram_written));
+  if (r.memory.host_capacity > Bytes(0)) {
+    traffic += fmt::format("; host memory read {}, written {}", to_string(r.host_read),
+                           to_string(r.host_written));
+  }
   fmt::format_to(out, "{}", wrapped(traffic, 2, 4));
   fmt::format_to(out, "  simulated: {} events, {} messages, {} link traversals\n",
                  engineering(static_cast<double>(r.events)),

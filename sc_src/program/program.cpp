@@ -106,6 +106,15 @@ void check_instruction(const Program& program, std::size_t segment, std::size_t 
   require(code.head == 0 || (code.op == Opcode::load && code.head < code.share.total), [&] {
     return fmt::format("head {} belongs to a load of more than as many bytes", code.head);
   });
+  if (code.op == Opcode::load || code.op == Opcode::store) {
+    require(code.space != Space::sram, [&] {
+      return fmt::format("a {} goes to dram or host, not to sram", to_string(code.op));
+    });
+    require(code.space != Space::host || code.cause == Cause::offload, [&] {
+      return fmt::format("traffic with the host memory has the cause offload, not {}",
+                         to_string(code.cause));
+    });
+  }
   require(code.until == kNone ||
               ((code.op == Opcode::store || code.op == Opcode::compute) && code.until < i),
           [&] {
@@ -384,6 +393,18 @@ std::string to_string(Opcode o) {
       return "release";
   }
   return "unknown opcode";
+}
+
+std::string to_string(Space s) {
+  switch (s) {
+    case Space::sram:
+      return "sram";
+    case Space::dram:
+      return "dram";
+    case Space::host:
+      return "host";
+  }
+  return "unknown space";
 }
 
 std::string to_string(Phase p) {

@@ -16,8 +16,6 @@ namespace tilewright::program_detail {
 /// here must hold its default, and its key is refused.
 enum class Use { required, shown, optional, unused };
 
-inline std::string to_string(Space s) { return s == Space::sram ? "sram" : "dram"; }
-
 /// The enumerators first .. last.
 template <class Enum>
 std::vector<Enum> choices(Enum first, Enum last) {
@@ -70,14 +68,17 @@ void instruction_fields(Archive& a, I& i) {
   a.count("amount", on({O::compute}, shown), i.amount, rest, 1, rest);
   a.channel("channel", on({O::send, O::recv}, needed), i.channel);
   if (!compute) a.count("peers", on({O::send, O::recv}, needed), i.operand, 0, 0, kNone);
-  a.choice("space", on({O::allocate, O::release}, needed), i.space, Space::sram,
-           choices(Space::sram, Space::dram));
+  const bool moves = i.op == O::load || i.op == O::store;
+  a.choice("space", moves ? maybe : on({O::allocate, O::release}, needed), i.space, Space::dram,
+           choices(moves ? Space::dram : Space::sram, Space::host));
   a.share("bytes", compute ? Use::unused : needed, i.share);
   a.bytes("head", on({O::load}, maybe), i.head, 0);
   a.earlier("until", on({O::store, O::compute}, maybe), i.until);
   a.choice("phase", shown, i.phase, Phase::forward, choices(Phase::forward, Phase::optimizer));
-  a.choice("cause", on({O::load, O::store, O::send, O::recv}, shown), i.cause, Cause::memory,
-           choices(Cause::memory, Cause::offload));
+  const bool to_host = moves && i.space == Space::host;
+  a.choice("cause", on({O::load, O::store, O::send, O::recv}, shown), i.cause,
+           to_host ? Cause::offload : Cause::memory,
+           choices(to_host ? Cause::offload : Cause::memory, Cause::offload));
   a.after("after", maybe, i.after, i.after_previous);
 }
 

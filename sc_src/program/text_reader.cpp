@@ -187,6 +187,7 @@ class TextReader {
     fields.count("stage", Use::shown, group.stage, program_.groups.size(), 0, UINT32_MAX);
     fields.bytes("sram_bytes", Use::shown, group.sram_resident, 0);
     fields.bytes("dram_bytes", Use::shown, group.dram_resident, 0);
+    fields.bytes("host_bytes", Use::optional, group.host_resident, 0);
     fields.count("first_rank", Use::optional, group.first_rank, 0, 0, kNone - kMaxTiles);
     fields.finish();
     program_.groups.push_back(std::move(group));

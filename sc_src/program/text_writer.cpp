@@ -273,6 +273,7 @@ class TextWriter {
   void write_group(const TileGroup& g) {
     out_ += fmt::format("\ngroup {} stage={} sram_bytes={} dram_bytes={}", quote(g.name), g.stage,
                         g.sram_resident, g.dram_resident);
+    if (g.host_resident != 0) out_ += fmt::format(" host_bytes={}", g.host_resident);
     if (g.first_rank != 0) out_ += fmt::format(" first_rank={}", g.first_rank);
     out_ += '\n';
     out_ += "  tiles" + tiles_text(g.tiles) + '\n';

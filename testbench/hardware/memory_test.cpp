@@ -226,5 +226,134 @@ TEST(Memory, LoadsNeedDram) {
   EXPECT_NE(error_of(s, mesh(2, 1)).find("uses DRAM"), std::string::npos);
 }
 
+// --- The second memory tier ---------------------------------------------------------------------
+
+// Host memory: 500 ns, then 10 ps per byte.
+MachineConfig with_host(MachineConfig m, std::vector<std::pair<int, int>> sites) {
+  m.host.bandwidth = Bandwidth(0.1e12);
+  m.host.capacity = Bytes(1e10);
+  m.host.latency = Seconds(500e-9);
+  m.host.sites = std::move(sites);
+  return m;
+}
+
+std::uint32_t host(Code& c, Opcode op, std::uint64_t bytes, const Code::After& after = {}) {
+  const std::uint32_t i = c.memory(op, op == Opcode::load ? Engine::dma_in : Engine::dma_out, bytes,
+                                   Space::host, after);
+  c[i].cause = Cause::offload;
+  return i;
+}
+
+TEST(HostMemory, TakesItsOwnLatencyAndBandwidth) {
+  Script s = one(
+      [](Code& c) {
+        const auto in = host(c, Opcode::load, 10000);
+        host(c, Opcode::store, 3000, {in});
+      },
+      tile(2));
+  const RunStatistics& r = s.run(with_host(machine(4, 1, {{2, 0}}), {{0, 0}}));
+  // Each: two hops there, latency, bytes, two hops back.
+  EXPECT_EQ(r.end, (4000u + 500000 + 100000 + 4000) + (4000 + 500000 + 30000 + 4000));
+  EXPECT_EQ(state(r, tile(2), TileState::offload_wait), r.end);
+  EXPECT_EQ(r.tiles[tile(2)].active[static_cast<std::size_t>(Cause::offload)], r.end);
+  ASSERT_EQ(r.host.size(), 1u);
+  const DramStatistics& h = r.host[static_cast<DramId>(0)];
+  EXPECT_EQ(h.site, tile(0));
+  EXPECT_EQ(h.bytes_read, 10000u);
+  EXPECT_EQ(h.bytes_written, 3000u);
+  EXPECT_EQ(h.busy, 130000u);
+  EXPECT_EQ(r.bytes_by_cause[static_cast<std::size_t>(Cause::offload)], 13000u);
+  EXPECT_EQ(r.dram[static_cast<DramId>(0)].bytes_read, 0u);
+  EXPECT_EQ(r.dram[static_cast<DramId>(0)].busy, 0u);
+}
+
+// Ten loads from each, issued in turns by one tile: each memory works at its full rate throughout,
+// so the run takes as long as the slower one alone. The two may share a site.
+TEST(HostMemory, BothMemoriesWorkAtFullRateAtOnce) {
+  for (const auto& site : {std::pair{2, 0}, std::pair{0, 0}}) {
+    const std::string run = in_child([&] {
+      Script s = one(
+          [](Code& c) {
+            for (int i = 0; i < 10; ++i) {
+              c.load(50000);
+              host(c, Opcode::load, 10000);
+            }
+          },
+          tile(1));
+      const RunStatistics& r = s.run(with_host(machine(3, 1, {{0, 0}}), {site}));
+      return std::to_string(r.end) + ' ' + std::to_string(r.dram[static_cast<DramId>(0)].busy) +
+             ' ' + std::to_string(r.host[static_cast<DramId>(0)].busy);
+    });
+    // DRAM: 100 ns + 10 · 50000 · 2 ps; host: 500 ns + 10 · 10000 · 10 ps.
+    EXPECT_EQ(run, std::to_string(2000 + 500000 + 1000000 + 2000) + " 1000000 1000000");
+  }
+}
+
+TEST(HostMemory, InterleavesOverItsOwnControllers) {
+  MachineConfig m = with_host(machine(4, 1, {{1, 0}}), {{0, 0}, {2, 0}});
+  m.host.policy = DramPolicy::interleaved;
+  Script s = one([](Code& c) { host(c, Opcode::load, 10001); }, tile(1));
+  const RunStatistics& r = s.run(m);
+  EXPECT_EQ(r.end, 2000u + 500000 + 50010 + 2000);
+  EXPECT_EQ(r.host[static_cast<DramId>(0)].bytes_read, 5001u);
+  EXPECT_EQ(r.host[static_cast<DramId>(1)].bytes_read, 5000u);
+}
+
+TEST(HostMemory, CapacityIsItsOwn) {
+  MachineConfig m = with_host(machine(2, 1, {{0, 0}}), {{1, 0}});
+  Script s = one(
+      [](Code& c) {
+        c.memory(Opcode::allocate, Engine::dma_in, 7000000000, Space::host);  // more than the DRAM
+        c.memory(Opcode::allocate, Engine::dma_in, 1000, Space::dram);
+        c.memory(Opcode::release, Engine::dma_in, 7000000000, Space::host);
+      },
+      tile(0));
+  s.program.groups[0].host_resident = 2000;
+  const RunStatistics& r = s.run(m);
+  EXPECT_EQ(r.tiles[tile(0)].host_peak, 7000002000u);
+  EXPECT_EQ(r.tiles[tile(0)].dram_peak, 1000u);
+  EXPECT_EQ(r.host[static_cast<DramId>(0)].allocated_peak, 7000002000u);
+  EXPECT_EQ(r.dram[static_cast<DramId>(0)].allocated_peak, 1000u);
+}
+
+TEST(HostMemory, CapacityIsEnforced) {
+  const MachineConfig m = with_host(machine(2, 1, {{0, 0}}), {{1, 0}});
+  const std::string error = in_child([&] {
+    Script s =
+        one([](Code& c) { c.memory(Opcode::allocate, Engine::dma_in, 11000000000, Space::host); },
+            tile(0));
+    return error_of(s, m);
+  });
+  EXPECT_NE(error.find("tile (0,0) of A, allocate in segment memory"), std::string::npos) << error;
+  EXPECT_NE(error.find("host memory controller 0 holds 0 B of 9.313 GiB"), std::string::npos)
+      << error;
+  const std::string resident = in_child([&] {
+    Script s = one([](Code& c) { c.load(1); }, tile(0));
+    s.program.groups[0].host_resident = 20000000000;
+    return error_of(s, m);
+  });
+  EXPECT_NE(resident.find("no room for 18.63 GiB of resident data: host memory controller 0"),
+            std::string::npos)
+      << resident;
+}
+
+TEST(HostMemory, MustExistToBeUsed) {
+  const std::string error = in_child([] {
+    Script s = one([](Code& c) { host(c, Opcode::load, 1000); }, tile(1));
+    return error_of(s, machine(2, 1, {{0, 0}}));
+  });
+  EXPECT_NE(error.find("tile (1,0) of A uses host memory (load in segment memory), but the machine "
+                       "has none for it"),
+            std::string::npos)
+      << error;
+  const std::string resident = in_child([] {
+    Script s = one([](Code& c) { c.load(1); }, tile(0));
+    s.program.groups[0].host_resident = 1;
+    return error_of(s, machine(2, 1, {{0, 0}}));
+  });
+  EXPECT_NE(resident.find("of resident data: the tile has no host memory"), std::string::npos)
+      << resident;
+}
+
 }  // namespace
 }  // namespace tilewright::test

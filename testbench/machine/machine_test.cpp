@@ -80,6 +80,52 @@ TEST(Machine, ReadsValuesAndDefaults) {
   EXPECT_THAT(m.assumptions, IsEmpty());
 }
 
+TEST(Machine, TheSecondMemoryTierIsOptional) {
+  EXPECT_THAT(read(kSmall).host.sites, IsEmpty());
+  const std::string text = std::string(kSmall) + R"(host:
+  bandwidth: 64 GB/s
+  capacity: 1 TiB
+  latency: 1 us
+  policy: interleaved
+  per_die: [[2, 0]]
+  sites: [[0, 1]]
+assumed: { host.latency: "a PCIe round trip" }
+)";
+  const MachineConfig m = read(text);
+  EXPECT_EQ(m.host.model, "bandwidth");
+  EXPECT_EQ(m.host.bandwidth.value(), 64e9);
+  EXPECT_EQ(m.host.capacity.value(), 0x1p40);
+  EXPECT_EQ(m.host.latency.value(), 1e-6);
+  EXPECT_EQ(m.host.policy, DramPolicy::interleaved);
+  // On every die, then over the mesh; one of them beside a DRAM controller.
+  EXPECT_THAT(m.host.sites, ElementsAre(Pair(2, 0), Pair(5, 0), Pair(0, 1)));
+  EXPECT_THAT(m.assumptions, ElementsAre("host.latency: a PCIe round trip"));
+  const auto controllers = assign_controllers(m, m.host);
+  EXPECT_THAT(controllers[m.tile(0, 0)], ElementsAre(DramId{0}, DramId{2}));
+  EXPECT_THAT(controllers[m.tile(4, 1)], ElementsAre(DramId{1}));
+  EXPECT_THAT(assign_dram(m)[m.tile(0, 0)], ElementsAre(DramId{0}));
+
+  const auto error = [&](const std::string& from, const std::string& to) {
+    return error_of(replaced(text, from, to));
+  };
+  EXPECT_THAT(error("  capacity: 1 TiB\n", ""), HasSubstr("host.capacity: this key is missing"));
+  EXPECT_THAT(error("  policy: inter", "  model: banked\n  policy: inter"),
+              HasSubstr("host.model: unknown key"));
+  EXPECT_THAT(error("per_die: [[2, 0]]\n  sites: [[0, 1]]", "per_die: []"),
+              HasSubstr("no such section for a machine without a second memory tier"));
+  EXPECT_THAT(error("sites: [[0, 1]]", "sites: [[5, 0]]"), HasSubstr("one port to this memory"));
+  EXPECT_THAT(error("64 GB/s", "1 B/s"), HasSubstr("host.bandwidth"));
+  EXPECT_THAT(error("assumed: { host.", "assumed: { host.latenci: x, host."),
+              HasSubstr("did you mean 'host.latency'?"));
+  EXPECT_THAT(error("host.latency: \"a", "dram.part: \"a"),
+              HasSubstr("did you mean 'dram.parts'?"));
+}
+
+TEST(Machine, NothingIsAssumedOfAnAbsentHost) {
+  EXPECT_THAT(error_of(std::string(kSmall) + "assumed: { host.latency: x }\n"),
+              HasSubstr("the machine has no host section"));
+}
+
 TEST(Machine, OverridesReachEveryLevel) {
   const MachineConfig m = read(kSmall, {"noc.link_bandwidth=512GB/s", "tile.matrix.bf16=8 TFLOP/s",
                                         "mesh.dies=[1,3]", "dram.policy=interleaved"});

@@ -54,8 +54,8 @@ Result example(int stages = 2) {
   r.links = {0.1, 0.9, "link (3,0)->(4,0) die-to-die"};
   r.dram = {0.2, 0.3, "dram 1 at (0,1)"};
   r.bounds = {Seconds(1.2), Seconds(0.4), Seconds(0.1), Seconds(1.6)};
-  r.memory = {Bytes(3 << 20), Bytes(4 << 20), "tile (0,0)",
-              Bytes(5e9),     Bytes(1e10),    "dram 0 at (0,0)"};
+  r.memory = {Bytes(3 << 20),    Bytes(4 << 20), "tile (0,0)", Bytes(5e9), Bytes(1e10),
+              "dram 0 at (0,0)", Bytes(0),       Bytes(0),     ""};
   r.tiles_total = 20;
   r.tiles_used = 16;
   r.tiles_spare = 1;
@@ -121,6 +121,16 @@ TEST(JsonReport, HoldsEveryDocumentedKey) {
                            "/dram/written_bytes",
                            "/memory/sram_peak_bytes",
                            "/memory/dram_capacity_bytes",
+                           "/stages/1/peak_host_bytes",
+                           "/bounds_s/host",
+                           "/host/mean",
+                           "/host/max",
+                           "/host/busiest",
+                           "/host/read_bytes",
+                           "/host/written_bytes",
+                           "/memory/host_peak_bytes",
+                           "/memory/host_capacity_bytes",
+                           "/memory/host_fullest",
                            "/traffic_bytes/memory",
                            "/traffic_bytes/tensor",
                            "/traffic_bytes/data",
@@ -178,6 +188,7 @@ TEST(TextReport, SaysWhatAReaderLooksFor) {
   EXPECT_THAT(text, HasSubstr("4-7 H"));
   EXPECT_THAT(text, HasSubstr("(75.0 %): tile (0,0)"));
   EXPECT_THAT(text, HasSubstr("vocabulary padded"));
+  EXPECT_THAT(text, Not(HasSubstr("host")));  // the machine has no host memory
 }
 
 TEST(TextReport, SaysHowMuchOfTheCommunicationIsHidden) {

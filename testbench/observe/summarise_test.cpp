@@ -65,6 +65,36 @@ void set(TileStatistics& t, Picoseconds matrix, Picoseconds bubble, Picoseconds 
   t.time[at(TileState::idle)] = idle;
 }
 
+TEST(Summarise, TheHostMemoryIsCountedApart) {
+  MachineConfig m = machine();
+  m.host.bandwidth = Bandwidth(10e9);
+  m.host.capacity = Bytes(20'000);
+  m.host.sites = {{1, 1}};
+  RunStatistics run = idle_run(m);
+  run.host.resize(1);
+  run.host[DramId(0)] = {m.tile(1, 1), 3000, 2000, 500'000, 15'000};
+  Result r;
+  summarise(m, run, r);
+  EXPECT_DOUBLE_EQ(r.host.mean, 0.5);
+  EXPECT_EQ(r.host.where, "host 0 at (1,1)");
+  EXPECT_DOUBLE_EQ(r.bounds.host.value(), 5000 / 10e9);
+  EXPECT_EQ(r.host_read.value(), 3000);
+  EXPECT_EQ(r.host_written.value(), 2000);
+  EXPECT_EQ(r.memory.host.value(), 15'000);
+  EXPECT_EQ(r.memory.host_capacity.value(), 20'000);
+  EXPECT_EQ(r.memory.host_where, "host 0 at (1,1)");
+  EXPECT_EQ(r.dram.max, 0);
+  EXPECT_EQ(r.dram_read.value(), 0);
+  EXPECT_EQ(r.bounds.dram.value(), 0);
+  const std::string text = text_report(r);
+  EXPECT_THAT(text, testing::HasSubstr(
+                        "  host          500.0 ns      2.00 x <-  bytes of the busiest host"));
+  EXPECT_THAT(text,
+              testing::HasSubstr("  host   busy  50.0 % on average,  50.0 % at most: host 0"));
+  EXPECT_THAT(text, testing::HasSubstr("  host   peak 14.65 KiB of 19.53 KiB (75.0 %): host 0"));
+  EXPECT_THAT(text, testing::HasSubstr("memory read 2.930 KiB, written 1.953 KiB"));
+}
+
 TEST(Summarise, CommunicationIsExposedOrHidden) {
   const MachineConfig m = machine();
   RunStatistics run = idle_run(m);

@@ -370,6 +370,24 @@ TEST(Program, FaultsAreNamedWithTheirPlace) {
       {"channel", [](Program& p) { p.segments[0].code[1].channel = 3; }, "channel 3"},
       {"parts", [](Program& p) { p.segments[0].code[1].share.parts = 0; }, "0 parts"},
       {"stride", [](Program& p) { p.segments[0].code[1].share.stride = 0; }, "stride 0"},
+      {"load from the SRAM",
+       [](Program& p) {
+         Instruction load;
+         load.op = Opcode::load;
+         load.engine = Engine::dma_in;
+         load.space = Space::sram;
+         p.segments[0].code.push_back(load);
+       },
+       "a load goes to dram or host, not to sram"},
+      {"host traffic",
+       [](Program& p) {
+         Instruction store;
+         store.op = Opcode::store;
+         store.engine = Engine::dma_out;
+         store.space = Space::host;
+         p.segments[0].code.push_back(store);
+       },
+       "traffic with the host memory has the cause offload, not memory"},
       {"table", [](Program& p) { p.segments[0].code[1].operand = 2; }, "peer table 2"},
       {"short table", [](Program& p) { p.groups[0].peers[0].pop_back(); },
        "3 entries for the 4 ranks"},

@@ -83,7 +83,13 @@ INSTANTIATE_TEST_SUITE_P(
             "with a unit up to 8PiB: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"},
         Fault{
             "bytes=64", "bytes=64 channel=wire",
-            "p.twp:5: 'channel=wire': unknown key; 'load' takes bytes, head, phase, cause, after"},
+            "p.twp:5: 'channel=wire': unknown key; 'load' takes space, bytes, head, phase, cause, "
+            "after"},
+        Fault{"bytes=64", "bytes=64 space=sram",
+              "p.twp:5: 'space=sram': space is not one of: dram, host; did you mean "
+              "'dram'?"},
+        Fault{"bytes=64", "bytes=64 space=host cause=memory",
+              "p.twp:5: 'cause=memory': cause is not one of: offload"},
         Fault{"bytes=64", "64", "p.twp:5: '64': a word of the form key=value is expected here"},
         Fault{"bytes=64", "bytes=64/0+1",
               "p.twp:5: 'bytes=64/0+1': '0' is not a whole number from 1 to 65535"},

@@ -141,6 +141,29 @@ TEST(ProgramText, SharesDependencesAndCalls) {
   expect_round_trip(p);
 }
 
+TEST(ProgramText, HostMemoryIsASpace) {
+  const Program p = parse_program(R"(tilewright-program 1
+segment s
+  allocate x space=host bytes=1GiB
+  load x bytes=9 space=host
+  store x bytes=9 space=dram cause=offload
+group g host_bytes=4KiB
+  tiles 0
+  call s
+)");
+  const auto& code = p.segments[0].code;
+  EXPECT_EQ(code[0].space, Space::host);
+  EXPECT_EQ(code[1].space, Space::host);
+  EXPECT_EQ(code[1].cause, Cause::offload);  // no other is possible
+  EXPECT_EQ(code[2].space, Space::dram);
+  EXPECT_EQ(p.groups[0].host_resident, 4096u);
+  EXPECT_THAT(program_text(p),
+              AllOf(HasSubstr("load \"x\" space=host bytes=9 phase=forward cause=offload\n"),
+                    HasSubstr("store \"x\" bytes=9 phase=forward cause=offload\n"),
+                    HasSubstr("dram_bytes=0 host_bytes=4096\n")));
+  expect_round_trip(p);
+}
+
 TEST(ProgramText, BackgroundCallsAndWhatTheyWaitFor) {
   const Program p = parse_program(R"(tilewright-program 1
 channel ring
@@ -268,12 +291,13 @@ Program random_program(unsigned seed) {
       i.engine = i.op == Opcode::load ? Engine::dma_in : Engine::dma_out;
       i.cause = static_cast<Cause>(below(kCauses));
       i.share = {random(), 1 + below(3), below(9), 1 + below(3)};
+      if (i.cause == Cause::offload && below(2)) i.space = Space::host;
       if (i.op == Opcode::load && below(2)) i.head = i.share.total / (2 + below(9));
       add(below(2) ? out : in, i);
       i = {};
       i.op = below(2) ? Opcode::allocate : Opcode::release;
       i.engine = below(2) ? Engine::dma_in : Engine::dma_out;
-      i.space = below(2) ? Space::sram : Space::dram;
+      i.space = static_cast<Space>(below(3));
       i.share.total = random() >> below(60);
       add(in, i);
       i = {};
@@ -293,6 +317,7 @@ Program random_program(unsigned seed) {
     from.stage = below(9);
     from.sram_resident = random();
     to.dram_resident = below(100);
+    to.host_resident = below(3);
     from.first_rank = to.first_rank = below(2) ? below(99) : 0;
     from.peers.resize(1);
     to.peers.resize(1 + below(2));

@@ -53,10 +53,10 @@ inline bool equal(const Segment& a, const Segment& b) {
 }
 
 inline bool equal(const TileGroup& a, const TileGroup& b) {
-  const auto& [name, stage, first_rank, tiles, calls, background, peers, sram, dram] = a;
+  const auto& [name, stage, first_rank, tiles, calls, background, peers, sram, dram, host] = a;
   return name == b.name && stage == b.stage && first_rank == b.first_rank && tiles == b.tiles &&
          equal(calls, b.calls) && equal(background, b.background) && peers == b.peers &&
-         sram == b.sram_resident && dram == b.dram_resident;
+         sram == b.sram_resident && dram == b.dram_resident && host == b.host_resident;
 }
 
 /// "" when equal, else which part differs.

@@ -87,6 +87,23 @@ TEST(DescribePlatform, TotalsOfTheWafer) {
   EXPECT_DOUBLE_EQ(p["bisection_bytes_per_s"].get<double>(), 5.12e12);
 }
 
+TEST(DescribePlatform, TheHostMemoryIsShown) {
+  const std::vector<std::string> host{
+      "--platform", "platforms/tx8-die.yaml",  "--set", "host.bandwidth=64GB/s",
+      "--set",      "host.capacity=1TiB",      "--set", "host.latency=1us",
+      "--set",      "host.sites=[[0,0],[3,3]]"};
+  const json p = described(host)["platform"];
+  EXPECT_EQ(p["host"]["controllers"], 2);
+  EXPECT_EQ(p["host"]["bytes"], std::int64_t{2} << 40);
+  EXPECT_EQ(p["host"]["bytes_per_s"], 128e9);
+  EXPECT_EQ(described({host[0], host[1]})["platform"]["host"]["controllers"], 0);
+  std::vector<std::string> text = host;
+  text.insert(text.begin(), "describe");
+  EXPECT_THAT(
+      tilewright(text).out,
+      HasSubstr("2 controllers of 1.000 TiB at 64.00 GB/s, 2.000 TiB at 128.0 GB/s in all"));
+}
+
 TEST(DescribePlatform, TextNamesFileAndLineOfEachValue) {
   const Outcome o = tilewright({"describe", "--platform", "platforms/tx8-die.yaml"});
   EXPECT_EQ(o.exit_code, 0) << o.err;

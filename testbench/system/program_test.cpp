@@ -191,4 +191,32 @@ group right
   EXPECT_THAT(o.err, HasSubstr("they wait in a circle"));
 }
 
+TEST(ProgramRun, HostMemoryNeedsAMachineThatHasIt) {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("offload.twp", R"(tilewright-program 1
+segment fetch
+  load weights bytes=1MB space=host
+group all
+  tiles 0
+  call fetch
+)");
+  const Outcome without = tilewright({"program", "--run", file, "--platform", kDie});
+  EXPECT_EQ(without.exit_code, 2);
+  EXPECT_THAT(without.err, HasSubstr("uses host memory (load in segment fetch, weights), but the "
+                                     "machine has none for it"));
+  const Outcome with = tilewright({"program", "--run", file, "--platform", kDie, "--json", "-",
+                                   "--set", "host.bandwidth=100GB/s", "--set", "host.capacity=1TiB",
+                                   "--set", "host.latency=1us", "--set", "host.sites=[[0,0]]"});
+  ASSERT_EQ(with.exit_code, 0) << with.err;
+  const json j = json::parse(with.out);
+  EXPECT_DOUBLE_EQ(j["iteration_time_s"], 11e-6);  // 1 us + 1 MB / 100 GB/s, at the tile itself
+  EXPECT_EQ(j["breakdown_s"]["offload_wait"], j["iteration_time_s"]);
+  EXPECT_EQ(j["communication_s"]["offload"]["exposed"], j["iteration_time_s"]);
+  EXPECT_EQ(j["traffic_bytes"]["offload"], 1000000);
+  EXPECT_EQ(j["traffic_bytes"]["memory"], 0);
+  EXPECT_EQ(j["host"]["read_bytes"], 1000000);
+  EXPECT_EQ(j["dram"]["read_bytes"], 0);
+  EXPECT_DOUBLE_EQ(j["bounds_s"]["host"], 10e-6);
+}
+
 }  // namespace

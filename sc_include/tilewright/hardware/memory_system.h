@@ -1,5 +1,5 @@
-// How tiles reach DRAM: the ports at the controllers' sites, and the bookkeeping of loads and
-// stores.
+// How tiles reach their memories: the ports at the controllers' sites, and the bookkeeping of loads
+// and stores.
 #pragma once
 
 #include <array>
@@ -39,12 +39,13 @@ struct MemoryRequest {
   std::uint64_t bytes = 0;  ///< above zero
   std::uint64_t head = 0;   ///< of a load: the first bytes, fewer than all, that are told of apart
   bool write = false;
-  bool background = false;  ///< shares bandwidth like the request of another tile
+  bool background = false;    ///< shares bandwidth like the request of another tile
+  Space space = Space::dram;  ///< or host
 };
 
 struct DramPortConfig {
   MemorySystem& memory;
-  std::uint32_t id = 0;    ///< DramId
+  std::uint32_t id = 0;    ///< of the controller: MemorySystem::controllers()
   std::uint32_t site = 0;  ///< tile
 };
 
@@ -78,8 +79,9 @@ class DramPort : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> {
   std::uint64_t address_ = 0;
 };
 
-/// Loads, stores and DRAM allocation of all tiles. A tile's traffic is divided evenly over the
-/// controllers that assign_dram() gives it.
+/// Loads, stores and allocation in the DRAM and the host memory, for all tiles. A tile's traffic is
+/// divided evenly over the controllers that assign_controllers() gives it. Controllers are numbered
+/// through, those of the DRAM first.
 ///
 ///  - A load's request reaches the site after the sum of the hop latencies (requests are small and
 ///    do not contend). The data comes back as a packet. A load with a head is two requests to the
@@ -95,8 +97,8 @@ class MemorySystem : public EventHandler {
   void set_client(MemoryClient& client) { client_ = &client; }
   void add_port(std::uint32_t id, DramPort& port) { ports_[id] = &port; }
   std::size_t controllers() const { return ports_.size(); }
-  bool reachable(std::uint32_t tile) const {
-    return !assigned_.empty() && !assigned_[static_cast<TileId>(tile)].empty();
+  bool reachable(std::uint32_t tile, Space space) const {
+    return targets(tier(space), tile).size() > 0;
   }
 
   /// Begins a load or store; the client hears its token when all parts are done, in a later event,
@@ -107,10 +109,11 @@ class MemorySystem : public EventHandler {
 
   /// Takes `bytes` for `tile`, in equal parts from its controllers. On failure nothing is taken,
   /// and the text says what was asked and free; empty on success.
-  std::string allocate(std::uint32_t tile, std::uint64_t bytes);
-  std::string release(std::uint32_t tile, std::uint64_t bytes);
-  std::uint64_t tile_peak(std::uint32_t tile) const { return tile_peak_[tile]; }
-  std::uint64_t tile_used(std::uint32_t tile) const { return tile_used_[tile]; }
+  std::string allocate(std::uint32_t tile, Space space, std::uint64_t bytes);
+  std::string release(std::uint32_t tile, Space space, std::uint64_t bytes);
+  /// High-water mark of the tile's own allocations.
+  std::uint64_t tile_peak(std::uint32_t tile, Space space) const { return tier(space).peak[tile]; }
+  std::uint64_t tile_used(std::uint32_t tile, Space space) const { return tier(space).used[tile]; }
   /// Loads or stores of `tile` that are not complete.
   std::uint32_t under_way(std::uint32_t tile, bool write) const {
     return under_way_[tile][write ? 1 : 0];
@@ -120,7 +123,7 @@ class MemorySystem : public EventHandler {
               std::size_t count) override;
 
   /// Everything but DramStatistics::busy, which the controllers know.
-  DramStatistics statistics(std::uint32_t id) const { return stats_[static_cast<DramId>(id)]; }
+  DramStatistics statistics(std::uint32_t controller) const { return stats_[controller]; }
 
  private:
   friend class DramPort;
@@ -134,7 +137,7 @@ class MemorySystem : public EventHandler {
     Picoseconds first_byte;  // reads: when the controller began, with the head if there is one
     Picoseconds tail;        // writes: when the data has all arrived at the site
     std::uint64_t order;     // of issue: pool slots are reused, so they say nothing about age
-    std::uint32_t transfer, tile, dram;
+    std::uint32_t transfer, tile, controller;
     std::uint32_t target;  // in targets_
     std::uint32_t rest;    // of a head: the part behind it
     bool write, background;
@@ -161,26 +164,44 @@ class MemorySystem : public EventHandler {
 
   /// A controller as one tile sees it.
   struct Target {
-    std::uint32_t dram, site;
+    std::uint32_t controller, site;
     Path there, back;
   };
-  Target* targets(std::uint32_t tile) { return targets_.data() + first_target_[tile]; }
+  /// One memory.
+  struct Tier {
+    std::string name;  // for messages
+    std::uint32_t first_controller = 0;
+    double capacity = 0;                      // of a controller
+    std::vector<std::uint32_t> first_target;  // by tile, and the end: in targets_
+    std::vector<std::uint64_t> used, peak;    // by tile: its own allocations
+  };
+  struct TargetRange {
+    const Target *first, *last;
+    const Target* begin() const { return first; }
+    const Target* end() const { return last; }
+    std::uint64_t size() const { return static_cast<std::uint64_t>(last - first); }
+  };
+  void add_tier(Tier& tier, const std::string& name, const MachineConfig& machine,
+                const DramConfig& config);
+  Tier& tier(Space space) { return tiers_[space == Space::host ? 1 : 0]; }
+  const Tier& tier(Space space) const { return tiers_[space == Space::host ? 1 : 0]; }
+  /// What a tile's traffic with a memory is divided over.
+  TargetRange targets(const Tier& tier, std::uint32_t tile) const {
+    return {targets_.data() + tier.first_target[tile],
+            targets_.data() + tier.first_target[tile + 1]};
+  }
 
   EventQueue& queue_;
   Network& network_;
   MemoryClient* client_ = nullptr;
-  IdVector<TileId, std::vector<DramId>> assigned_;
-  std::vector<DramPort*> ports_;
-  std::vector<std::uint32_t> sites_;
-  std::vector<Target> targets_;              // of all tiles, in order of assign_dram()
-  std::vector<std::uint32_t> first_target_;  // by tile
+  std::array<Tier, 2> tiers_;  // the DRAM, the host memory
+  std::vector<Target> targets_;
+  std::vector<DramPort*> ports_;       // by controller
+  std::vector<std::uint64_t> used_;    // by controller
+  std::vector<DramStatistics> stats_;  // by controller
   Pool<Transfer> transfers_;
   Pool<Part> parts_;
-  double capacity_;
-  std::vector<std::uint64_t> used_;  // by controller
-  std::vector<std::uint64_t> tile_used_, tile_peak_;
   std::vector<std::array<std::uint32_t, 2>> under_way_;  // by tile: loads, stores
-  IdVector<DramId, DramStatistics> stats_;
 };
 
 }  // namespace tilewright

@@ -50,6 +50,7 @@ struct TileStatistics {
   double recomputed_flop = 0;               ///< part of `flop` in Phase::recompute
   std::uint64_t sram_peak = 0;              ///< high-water mark, bytes
   std::uint64_t dram_peak = 0;              ///< high-water mark of this tile's own allocations
+  std::uint64_t host_peak = 0;              ///< the same in the host memory
   std::uint64_t bytes_sent = 0, bytes_received = 0;  ///< messages between tiles
 };
 
@@ -60,6 +61,7 @@ struct LinkStatistics {
   Picoseconds busy = 0;
 };
 
+/// Of one controller.
 struct DramStatistics {
   TileId site{};
   std::uint64_t bytes_read = 0, bytes_written = 0;
@@ -76,6 +78,7 @@ struct RunStatistics {
   IdVector<TileId, TileStatistics> tiles;
   IdVector<LinkId, LinkStatistics> links;
   IdVector<DramId, DramStatistics> dram;
+  IdVector<DramId, DramStatistics> host;  ///< controllers of the second memory tier
 };
 
 }  // namespace tilewright

@@ -77,12 +77,13 @@ struct NocConfig {
   const LinkConfig& of(LinkKind kind) const { return kind == LinkKind::die ? die_link : link; }
 };
 
-/// How a tile spreads its traffic over the DRAM controllers.
+/// How a tile spreads its traffic over the controllers of a memory.
 enum class DramPolicy {
   nearest,      ///< all to the controller fewest hops away (ties: balanced, then lowest id)
   interleaved,  ///< equal parts to every controller of the tile's die
 };
 
+/// A memory behind controllers at tiles of the mesh: the DRAM, or the host's.
 struct DramConfig {
   std::string model = "bandwidth";
   MemoryPart part;         ///< `banked` only; the three figures below are then its own
@@ -113,7 +114,10 @@ struct MachineConfig {
   VectorConfig vector;
   SramConfig sram;
   NocConfig noc;
-  DramConfig dram;
+  DramConfig dram;  ///< no sites: the machine has none
+  /// The second memory tier, behind controllers of its own (`bandwidth` model): memory of the host
+  /// over PCIe, CXL memory, memory at the wafer's edge. No sites: the machine has none.
+  DramConfig host;
   /// Tiles whose router works but whose engines are not used (spare nodes), mesh coordinates.
   std::vector<std::pair<int, int>> spare;
   DefectConfig defects;
@@ -153,11 +157,15 @@ constexpr std::int64_t kMaxTiles = std::int64_t{1} << 24;
 /// Reads and checks a machine description (docs/machine.md). Throws InputError.
 MachineConfig read_machine(const Document& document);
 
-/// The controllers a tile uses under the machine's policy, in DramId order: one for `nearest`,
-/// those of its die (or all, when its die has none) for `interleaved`. Deterministic; nearest
-/// balances the number of client tiles among equally near controllers (spare tiles are no clients,
-/// but are given a controller too). Hops are those of routes round dead tiles and links; a dead
-/// tile has no controller. Empty if the machine has no DRAM.
-IdVector<TileId, std::vector<DramId>> assign_dram(const MachineConfig& machine);
+/// The controllers of `memory` (machine.dram or machine.host) that a tile uses under its policy, in
+/// DramId order: one for `nearest`, those of its die (or all, when its die has none) for
+/// `interleaved`. Deterministic; nearest balances the number of client tiles among equally near
+/// controllers (spare tiles are no clients, but are given a controller too). Hops are those of
+/// routes round dead tiles and links; a dead tile has no controller. Empty if there are none.
+IdVector<TileId, std::vector<DramId>> assign_controllers(const MachineConfig& machine,
+                                                         const DramConfig& memory);
+inline IdVector<TileId, std::vector<DramId>> assign_dram(const MachineConfig& machine) {
+  return assign_controllers(machine, machine.dram);
+}
 
 }  // namespace tilewright

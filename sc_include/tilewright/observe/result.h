@@ -42,6 +42,7 @@ struct StageResult {
   Seconds busy{0};                  ///< mean over its tiles: an engine has an operation in hand
   Bytes peak_sram{0};               ///< largest of its tiles, measured
   Bytes peak_dram{0};               ///< largest of its tiles, measured
+  Bytes peak_host{0};               ///< the same in the host memory
   int micro_batches_in_flight = 0;  ///< peak
   std::array<Seconds, kTileStates> time{};  ///< mean over its tiles, by TileState
 };
@@ -52,6 +53,8 @@ struct MemoryPeaks {
   std::string sram_where;           ///< "tile (3,0)"
   Bytes dram{0}, dram_capacity{0};  ///< of the fullest controller; 0 on a machine without DRAM
   std::string dram_where;           ///< "dram 5 at (0,1)"
+  Bytes host{0}, host_capacity{0};  ///< of the fullest host controller; 0 without host memory
+  std::string host_where;           ///< "host 1 at (0,7)"
 };
 
 /// A rank whose tile is slow or starts late.
@@ -70,6 +73,7 @@ struct Bounds {
   Seconds dram{0};       ///< bytes of the busiest controller at its bandwidth
   Seconds bisection{0};  ///< bytes over the busiest full cut of the mesh at the cut's bandwidth
   Seconds pipeline{0};   ///< the schedule with matrix work and nothing else
+  Seconds host{0};       ///< as `dram`, of the host memory; 0 without one
 };
 
 struct Result {
@@ -86,7 +90,7 @@ struct Result {
   std::array<Seconds, kTileStates> breakdown{};
   std::array<Communication, kCauses> communication{};  ///< by Cause; none for memory
   std::vector<StageResult> stages;
-  Utilisation links, dram;
+  Utilisation links, dram, host;
   MemoryPeaks memory;
   Bounds bounds;
   int tiles_total = 0, tiles_used = 0, tiles_spare = 0, tiles_dead = 0;
@@ -96,19 +100,19 @@ struct Result {
   std::optional<Seconds> time_without_stragglers;
   std::array<Bytes, kCauses> traffic{};  ///< bytes injected, by Cause
   Bytes dram_read{0}, dram_written{0};
+  Bytes host_read{0}, host_written{0};
   std::uint64_t events = 0, messages = 0, message_hops = 0;
   std::vector<std::string> notes;  ///< assumptions and warnings a reader should see
   std::int64_t parameters = 0;
 };
 
 /// Fills what follows from the hardware's counters alone: iteration time, breakdown, utilisations,
-/// traffic, events, bubble fraction, dram and bisection bounds. `used` marks the tiles that have
-/// work; means are over them.
-/// A tile is used when it is not idle for the whole run.
+/// traffic, events, bubble fraction, dram, host and bisection bounds. `used` marks the tiles that
+/// have work; means are over them. A tile is used when it is not idle for the whole run.
 void summarise(const MachineConfig& machine, const RunStatistics& run, Result& result);
 
 /// Fills what the counters say about the tiles of one stage: tiles, busy, time, peak_sram,
-/// peak_dram.
+/// peak_dram, peak_host.
 void summarise_stage(const RunStatistics& run, const std::vector<TileId>& tiles,
                      StageResult& stage);
 

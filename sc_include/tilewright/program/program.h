@@ -21,17 +21,22 @@ enum class Engine : std::uint8_t { matrix, vector, dma_in, dma_out, net_send, ne
 constexpr int kEngines = 6;
 
 enum class Opcode : std::uint8_t {
-  compute,  ///< on matrix or vector: `amount` of the work described by Program::shapes[operand]
-  load,     ///< dma_in: bytes from the tile's DRAM; done when the last byte has arrived
-  store,    ///< dma_out: bytes to the tile's DRAM; done when the controller has taken the last byte
-            ///< and the instruction `until` is complete
-  send,     ///< net_send: bytes to peers[operand][rank]; buffered: done when injected
-  recv,     ///< net_recv: one message of channel `channel` from peers[operand][rank]
+  compute,   ///< on matrix or vector: `amount` of the work described by Program::shapes[operand]
+  load,      ///< dma_in: bytes from the tile's memory in `space`; done when the last byte is there
+  store,     ///< dma_out: bytes to it; done when the controller has taken the last byte and the
+             ///< instruction `until` is complete
+  send,      ///< net_send: bytes to peers[operand][rank]; buffered: done when injected
+  recv,      ///< net_recv: one message of channel `channel` from peers[operand][rank]
   allocate,  ///< dma_in or dma_out: bytes in `space`, at once; over capacity is an error
   release,   ///< the reverse
 };
 
-enum class Space : std::uint8_t { sram, dram };
+/// Where bytes are kept. Loads and stores go to dram or host.
+enum class Space : std::uint8_t {
+  sram,  ///< of the tile
+  dram,  ///< behind the tile's DRAM controllers
+  host,  ///< the second memory tier, behind controllers of its own; its traffic is Cause::offload
+};
 
 /// The part of the iteration an instruction belongs to.
 enum class Phase : std::uint8_t { forward, backward, recompute, gradient_sync, optimizer };
@@ -91,7 +96,7 @@ struct Instruction {
   Phase phase = Phase::forward;
   Cause cause = Cause::memory;
   bool after_previous = false;
-  Space space = Space::sram;
+  Space space = Space::dram;  ///< load, store, allocate, release
   std::uint16_t name = 0;     ///< Program::names: the operator or collective it came from
   std::uint16_t channel = 0;  ///< send, recv
   /// One for each other engine whose completions can matter (net_send completes at issue).
@@ -162,6 +167,7 @@ struct TileGroup {
   std::vector<std::vector<TileId>> peers;
   std::uint64_t sram_resident = 0;  ///< bytes per tile allocated for the whole iteration
   std::uint64_t dram_resident = 0;
+  std::uint64_t host_resident = 0;
 
   std::array<const std::vector<Call>*, 2> call_lists() const { return {&calls, &background}; }
 };
@@ -188,5 +194,6 @@ std::string to_string(Engine e);
 std::string to_string(Opcode o);
 std::string to_string(Phase p);
 std::string to_string(Cause c);
+std::string to_string(Space s);
 
 }  // namespace tilewright
