@@ -26,7 +26,8 @@ class Probe {
                             Picoseconds start, Picoseconds end) = 0;
 };
 
-/// A directed link.
+/// A directed link. Its ends are tiles, or the switches of a fabric, whose numbers follow those of
+/// the tiles (Topology::name()).
 struct LinkPlace {
   std::uint32_t number = 0;
   TileId from{}, to{};
