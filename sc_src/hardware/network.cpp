@@ -17,6 +17,14 @@ void step(Packet& p, unsigned d) {
   (d < 2 ? p.dx : p.dy) = static_cast<std::int16_t>((d < 2 ? p.dx : p.dy) + sign);
 }
 
+Switching switching(const std::string& name) {
+  if (name == "cut-through") return Switching::cut_through;
+  if (name == "store-and-forward") return Switching::store_and_forward;
+  if (name == "circuit") return Switching::circuit;
+  throw InputError("noc.switching: '" + name +
+                   "' is not known; allowed: cut-through, store-and-forward, circuit");
+}
+
 }  // namespace
 
 LinkTiming link_timing(const LinkConfig& link, const std::string& what) {
@@ -34,11 +42,9 @@ Network::Network(const MachineConfig& machine, EventQueue& queue)
       last_port_(nodes(), 0),
       inputs_(nodes()),
       outputs_(nodes()) {
-  if (machine.noc.switching != "cut-through") {
-    throw InputError("noc.switching: '" + machine.noc.switching +
-                     "' is not known; allowed: cut-through");
-  }
+  switching_ = switching(machine.noc.switching);
   topology_.grid() ? route_grid(machine) : route_fabric(machine);
+  direct_ = injected_.empty() && switching_ != Switching::circuit;
   if (machine.tiles() > 1) {
     for (const NamedLinkConfig& kind : machine.link_kinds()) {
       timing_.push_back(link_timing(kind.link, kind.name + " links"));
@@ -92,28 +98,6 @@ void Network::go_round(Packet& p, std::uint32_t tile) {
   aim(p, tile, detours_->leg_end(p.source, p.destination, p.way++));
 }
 
-void Network::inject(Packet& p, Picoseconds now, Picoseconds lead) {
-  p.way = 0;
-  if (!table_) aim(p, p.source, p.destination);
-  p.tail = now;
-  p.injected = now;
-  p.lead = lead;
-  p.sequence = sequence_++;
-  p.arrived = false;
-  if (p.source == p.destination) {
-    queue_.push(now, EventClass::delivery, p.destination, kDirections, p.slot);
-  } else if (injected_.empty()) {
-    forward(p.source, p, now);
-  } else {
-    draw_and_forward(p, now);
-  }
-}
-
-void Network::draw_and_forward(Packet& p, Picoseconds now) {
-  routing_->draw(p, injected_[p.source]++);
-  forward(p.source, p, now);
-}
-
 /// Of several ways the one whose link is free first; of equal ones that with more hops to go along
 /// it, then x.
 unsigned Network::earliest(std::uint32_t tile, const Packet& p, Directions ways,
@@ -143,6 +127,14 @@ inline std::uint32_t Network::grid_link(std::uint32_t tile, Packet& p, Picosecon
   return tile * kDirections + d;
 }
 
+/// The number of the link by which a packet leaves `node`.
+inline std::uint32_t Network::next_link(std::uint32_t node, Packet& p, Picoseconds head) {
+  if (!table_) return grid_link(node, p, head);
+  const std::uint32_t number = table_->link(node, p.destination);
+  p.port = topology_.link(number).to_port;
+  return number;
+}
+
 Path Network::path(std::uint32_t from, std::uint32_t to) {
   Path path;
   Packet p;
@@ -150,27 +142,77 @@ Path Network::path(std::uint32_t from, std::uint32_t to) {
   p.destination = to;
   if (!table_) aim(p, from, to);
   for (std::uint32_t node = from; node != to;) {
-    const std::uint32_t number = table_ ? table_->link(node, to) : grid_link(node, p, 0);
+    const std::uint32_t number = next_link(node, p, 0);
     const Topology::Link& link = topology_.link(number);
     const LinkTiming& timing = timing_[static_cast<std::size_t>(link.kind)];
     ++path.hops;
     path.latency += timing.latency;
-    path.ps_per_byte = std::max(path.ps_per_byte, timing.ps_per_byte);
+    if (switching_ != Switching::store_and_forward) {
+      path.ps_per_byte = std::max(path.ps_per_byte, timing.ps_per_byte);
+    } else if (path.hops == 1) {
+      path.ps_per_byte = timing.ps_per_byte;
+    } else {
+      path.stored_ps_per_byte += timing.ps_per_byte;
+    }
     node = link.to;
   }
   return path;
 }
 
+void Network::inject(Packet& p, Picoseconds now, Picoseconds lead) {
+  p.way = 0;
+  if (!table_) aim(p, p.source, p.destination);
+  p.tail = now;
+  p.injected = now;
+  p.lead = lead;
+  p.sequence = sequence_++;
+  p.arrived = false;
+  if (p.source == p.destination) {
+    queue_.push(now, EventClass::delivery, p.destination, kDirections, p.slot);
+  } else if (direct_) {
+    forward(p.source, p, now);
+  } else {
+    begin(p, now);
+  }
+}
+
+void Network::begin(Packet& p, Picoseconds now) {
+  if (!injected_.empty()) routing_->draw(p, injected_[p.source]++);
+  switching_ == Switching::circuit ? connect_circuit(p, now) : forward(p.source, p, now);
+}
+
+// The routers on the way pass the packet on at once; the last one hands it over when it arrives.
+void Network::connect_circuit(Packet& p, Picoseconds now) {
+  Picoseconds start = now - p.lead, latency = 0;
+  double ps_per_byte = 0;
+  circuit_.clear();
+  for (std::uint32_t node = p.source; node != p.destination;) {
+    const std::uint32_t number = next_link(node, p, start);
+    const LinkTiming& timing = timing_[links_[number].kind];
+    circuit_.push_back(number);
+    start = std::max(start, links_[number].busy);
+    latency += timing.latency;
+    ps_per_byte = std::max(ps_per_byte, timing.ps_per_byte);
+    node = topology_.link(number).to;
+  }
+  const Picoseconds sent =
+      std::max(now, start + whole_picoseconds(static_cast<double>(p.bytes) * ps_per_byte));
+  p.tail = sent + latency;
+  for (const std::uint32_t number : circuit_) {
+    Link& link = links_[number];
+    link.busy = p.tail;
+    link.bytes += p.bytes;
+    ++link.messages;
+    if (probe_ != nullptr) tell_claim(now, link, now - p.lead, start);
+  }
+  LinkPhase phase = LinkPhase::head;
+  sc_core::sc_time delay = sc_core::sc_time::from_value(std::max(now, start) + latency - now);
+  links_[circuit_.back()].out->nb_transport_fw(p, phase, delay);
+}
+
 void Network::forward(std::uint32_t node, Packet& p, Picoseconds now) {
   const Picoseconds head = now - p.lead;
-  std::uint32_t number;
-  if (table_) {
-    number = table_->link(node, p.destination);
-    p.port = topology_.link(number).to_port;
-  } else {
-    number = grid_link(node, p, head);
-  }
-  Link& link = links_[number];
+  Link& link = links_[next_link(node, p, head)];
   const LinkTiming& timing = timing_[link.kind];
   constexpr std::uint32_t kOne = 1u << 24, kMask = kOne - 1;
 
@@ -197,8 +239,13 @@ void Network::forward(std::uint32_t node, Packet& p, Picoseconds now) {
   const Picoseconds leave = std::max(now, start);
   p.lead = leave - start;
   p.tail = std::max(p.tail, end + ((sum & kMask) >> 23)) + timing.latency;
+  Picoseconds arrival = leave + timing.latency;
+  if (switching_ == Switching::store_and_forward) {
+    p.lead = 0;
+    arrival = p.tail;
+  }
   LinkPhase phase = LinkPhase::head;
-  sc_core::sc_time delay = sc_core::sc_time::from_value(leave + timing.latency - now);
+  sc_core::sc_time delay = sc_core::sc_time::from_value(arrival - now);
   link.out->nb_transport_fw(p, phase, delay);
 }
 

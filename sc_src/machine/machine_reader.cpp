@@ -190,7 +190,7 @@ void read_noc(const Section& noc, MachineConfig& m) {
     m.noc.routing_seed = static_cast<std::uint64_t>(
         noc.integer("routing_seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
   }
-  m.noc.switching = read_name(noc, "switching", {"cut-through"});
+  m.noc.switching = read_name(noc, "switching", {"cut-through", "store-and-forward", "circuit"});
 }
 
 /// The memory file that `dram.memory` names, beside the platform file, and what goes with it.

@@ -26,11 +26,21 @@ struct LinkTiming {
 /// Throws InputError naming `what` when the bandwidth is zero.
 LinkTiming link_timing(const LinkConfig& link, const std::string& what);
 
-/// The zero-load properties of the route between two tiles.
+/// How packets move from link to link.
+enum class Switching {
+  cut_through,        ///< the head goes on as soon as it has arrived, the rest follows
+  store_and_forward,  ///< a packet goes on when all of it has arrived
+  circuit,            ///< all links of the way are taken at once and held until the tail is there
+};
+
+/// The zero-load properties of the way between two tiles: n bytes whose first one leaves at 0 have
+/// all arrived after latency + n · (ps_per_byte + stored_ps_per_byte).
 struct Path {
   int hops = 0;
   Picoseconds latency = 0;  ///< sum over the hops
-  double ps_per_byte = 0;   ///< of the slowest link
+  /// At which bytes leave the source: of the slowest link; store-and-forward: of the first.
+  double ps_per_byte = 0;
+  double stored_ps_per_byte = 0;  ///< store-and-forward: sum over the links behind the first
 };
 
 /// Virtual cut-through network with unlimited buffers. A packet's head takes each link when it has
@@ -44,6 +54,14 @@ struct Path {
 ///  - Serialisation is kept to 2^-24 ps per link, so rounding to picoseconds does not accumulate.
 ///  - Injection and ejection ports are unlimited; the last hop therefore schedules the delivery at
 ///    the tail directly.
+///  - `store_and_forward`: the head waits at each router until the tail has come, so an idle
+///  network
+///    delivers after Σ (latency + bytes / bandwidth).
+///  - `circuit`: a packet takes its place in the queues of all its links when it is injected,
+///  begins
+///    when it holds them all (those it has got wait, idle), and holds them until its tail has
+///    arrived, Σ latency + bytes / (smallest bandwidth) later. All requests are made in one
+///    instant, so there is no deadlock. Held times are rounded to picoseconds.
 ///  - Dead tiles and links of a mesh are gone round (Detours).
 ///  - On a fabric of switches packets follow a RouteTable; a switch is a router without a tile.
 ///  - A link is held for bytes/bandwidth of that link, not for as long as a slower one upstream
@@ -118,8 +136,10 @@ class Network : public EventHandler {
   void aim(Packet& p, std::uint32_t tile, std::uint32_t end);
   void go_round(Packet& p, std::uint32_t tile);
   unsigned earliest(std::uint32_t tile, const Packet& p, Directions ways, Picoseconds head) const;
-  void draw_and_forward(Packet& p, Picoseconds now);
+  void begin(Packet& p, Picoseconds now);
+  void connect_circuit(Packet& p, Picoseconds now);
   std::uint32_t grid_link(std::uint32_t tile, Packet& p, Picoseconds head);
+  std::uint32_t next_link(std::uint32_t node, Packet& p, Picoseconds head);
   void forward(std::uint32_t node, Packet& p, Picoseconds now);
   void tell_claim(Picoseconds now, const Link& link, Picoseconds head, Picoseconds start);
 
@@ -134,6 +154,8 @@ class Network : public EventHandler {
 
   Topology topology_;
   EventQueue& queue_;
+  Switching switching_;
+  bool direct_ = true;                   // packets that are injected only need to be forwarded
   std::vector<LinkTiming> timing_;       // by LinkKind
   std::unique_ptr<Routing> routing_;     // of a mesh or torus
   std::unique_ptr<RouteTable> table_;    // of a fabric
@@ -146,7 +168,8 @@ class Network : public EventHandler {
   std::vector<Output> outputs_;
   PacketPool pool_;
   Probe* probe_ = nullptr;
-  std::vector<Turn> turns_;  // scratch
+  std::vector<Turn> turns_;             // scratch
+  std::vector<std::uint32_t> circuit_;  // scratch: links
   std::uint32_t sequence_ = 0;
 };
 
