@@ -203,7 +203,7 @@ void Network::connect_circuit(Packet& p, Picoseconds now) {
     link.busy = p.tail;
     link.bytes += p.bytes;
     ++link.messages;
-    if (probe_ != nullptr) tell_claim(now, link, now - p.lead, start);
+    if (!probes_.empty()) tell_claim(now, link, now - p.lead, start, p);
   }
   LinkPhase phase = LinkPhase::head;
   sc_core::sc_time delay = sc_core::sc_time::from_value(std::max(now, start) + latency - now);
@@ -234,7 +234,7 @@ void Network::forward(std::uint32_t node, Packet& p, Picoseconds now) {
   link.bytes += p.bytes;
   ++link.messages;
 
-  if (probe_ != nullptr) tell_claim(now, link, head, start);
+  if (!probes_.empty()) tell_claim(now, link, head, start, p);
 
   const Picoseconds leave = std::max(now, start);
   p.lead = leave - start;
@@ -251,9 +251,11 @@ void Network::forward(std::uint32_t node, Packet& p, Picoseconds now) {
 
 /// Out of line, to keep it out of the way of those whom nobody watches.
 [[gnu::cold]] void Network::tell_claim(Picoseconds now, const Link& link, Picoseconds head,
-                                       Picoseconds start) {
+                                       Picoseconds start, const Packet& p) {
   const auto number = static_cast<std::uint32_t>(&link - links_.data());
-  probe_->link_claimed(now, number, head, start, link.busy + (link.fraction >> 23));
+  for (Probe* probe : probes_) {
+    probe->link_claimed(now, number, head, start, link.busy + (link.fraction >> 23), p);
+  }
 }
 
 tlm::tlm_sync_enum Network::Input::nb_transport_fw(Packet& p, LinkPhase&, sc_core::sc_time& delay) {

@@ -260,7 +260,7 @@ void Waves::dram_changes(Picoseconds now, std::uint32_t id) {
 }
 
 void Waves::link_claimed(Picoseconds now, std::uint32_t link, Picoseconds head, Picoseconds start,
-                         Picoseconds end) {
+                         Picoseconds end, const Packet&) {
   Parts& p = *parts_;
   if (p.over || end <= p.from) return;
   // What is claimed before the window may reach into it.

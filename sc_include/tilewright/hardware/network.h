@@ -92,8 +92,8 @@ class Network : public EventHandler {
 
   /// Every link, in order of node and port (tiles of a mesh: east, west, south, north).
   std::vector<LinkPlace> places() const;
-  /// `probe` hears of the claims of all links.
-  void watch(Probe& probe) { probe_ = &probe; }
+  /// `probe` hears of the claims of all links, after those that watch already.
+  void watch(Probe& probe) { probes_.push_back(&probe); }
 
   /// Statistics of every link, in the order of places().
   IdVector<LinkId, LinkStatistics> statistics() const;
@@ -141,7 +141,8 @@ class Network : public EventHandler {
   std::uint32_t grid_link(std::uint32_t tile, Packet& p, Picoseconds head);
   std::uint32_t next_link(std::uint32_t node, Packet& p, Picoseconds head);
   void forward(std::uint32_t node, Packet& p, Picoseconds now);
-  void tell_claim(Picoseconds now, const Link& link, Picoseconds head, Picoseconds start);
+  void tell_claim(Picoseconds now, const Link& link, Picoseconds head, Picoseconds start,
+                  const Packet& p);
 
   struct Turn {
     unsigned rank;
@@ -167,7 +168,7 @@ class Network : public EventHandler {
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
   PacketPool pool_;
-  Probe* probe_ = nullptr;
+  std::vector<Probe*> probes_;
   std::vector<Turn> turns_;             // scratch
   std::vector<std::uint32_t> circuit_;  // scratch: links
   std::uint32_t sequence_ = 0;
