@@ -17,9 +17,8 @@ namespace {
 constexpr int kPitch = 36, kTile = 16, kMargin = 24;
 constexpr int kLink = 5;  // width of a link; the two directions lie side by side
 
-/// From pale yellow for idle to dark red for always busy.
-std::string colour(double busy) {
-  const double t = std::clamp(busy, 0.0, 1.0);
+/// From pale yellow for 0 to dark red for 1.
+std::string colour(double t) {
   const auto mix = [t](double a, double b) {
     return static_cast<int>(std::lround(a + t * (b - a)));
   };
@@ -40,6 +39,11 @@ std::string heat_map(const MachineConfig& machine, const RunStatistics& run) {
       "{1}\" font-family=\"sans-serif\" font-size=\"10\">\n<rect width=\"{0}\" height=\"{1}\" "
       "fill=\"white\"/>\n",
       width, height);
+  const auto busy_share = [&run](const LinkStatistics& link) {
+    return run.end == 0 ? 0 : static_cast<double>(link.busy) / static_cast<double>(run.end);
+  };
+  double most = 0;
+  for (const LinkStatistics& link : run.links) most = std::max(most, busy_share(link));
   const auto corner = [](int i) { return kMargin + i * kPitch + (kPitch - kTile) / 2; };
   const std::vector<bool> usable = machine.usable_map(), dead = machine.dead_map();
   for (int t = 0; t < machine.tiles(); ++t) {
@@ -54,8 +58,7 @@ std::string heat_map(const MachineConfig& machine, const RunStatistics& run) {
   for (const LinkStatistics& link : run.links) {
     const int x0 = machine.x(link.from), y0 = machine.y(link.from);
     const int x1 = machine.x(link.to), y1 = machine.y(link.to);
-    const double busy =
-        run.end == 0 ? 0 : static_cast<double>(link.busy) / static_cast<double>(run.end);
+    const double busy = busy_share(link);
     const bool vertical = x0 == x1;
     const bool wraps = std::abs(x0 - x1) + std::abs(y0 - y1) > 1;
     // Half of a wrapping link is drawn, out of the tile it leaves.
@@ -69,7 +72,7 @@ std::string heat_map(const MachineConfig& machine, const RunStatistics& run) {
         "{:.1f} "
         "%, {}</title></rect>\n",
         vertical ? across : along, vertical ? along : across, vertical ? kLink : length,
-        vertical ? length : kLink, colour(busy), machine.node_name(link.from),
+        vertical ? length : kLink, colour(most > 0 ? busy / most : 0), machine.node_name(link.from),
         machine.node_name(link.to), 100 * busy, to_string(Bytes(static_cast<double>(link.bytes))));
   }
   const int legend = height - 30;
@@ -78,9 +81,9 @@ std::string heat_map(const MachineConfig& machine, const RunStatistics& run) {
                        kMargin + 16 * i, legend, colour(0.1 * i));
   }
   svg += fmt::format(
-      "<text x=\"{}\" y=\"{}\">share of the run in which a link is busy, 0 % to 100 %</text>\n"
+      "<text x=\"{}\" y=\"{}\">share of the run in which a link is busy, 0 % to {:.1f} %</text>\n"
       "</svg>\n",
-      kMargin, legend + 22);
+      kMargin, legend + 22, 100 * most);
   return svg;
 }
 

@@ -200,8 +200,8 @@ void bounds(Out out, const Result& r) {
         "the pipeline schedule of the matrix engines"},
        {"dram", r.bounds.dram, "bytes of the busiest controller at its bandwidth",
         "DRAM bandwidth"},
-       {"bisection", r.bounds.bisection, "bytes over the busiest full cut of the mesh",
-        "the bandwidth across the mesh"}}};
+       {"bisection", r.bounds.bisection, "bytes over the busiest cut of the network",
+        "the bandwidth of the network"}}};
   fmt::format_to(out, "What limits: lower bounds, and the simulated time as a multiple of each\n");
   // Of equal bounds the first, simpler one is named.
   const Row* closest = &rows[0];

@@ -115,7 +115,7 @@ TEST(HeatMap, DrawsEveryTileAndLinkOnce) {
   EXPECT_EQ(count("<title>tile ("), 3);
   EXPECT_EQ(count(" to ("), 4);
   EXPECT_THAT(svg, HasSubstr("<title>(1,0) to (2,0): busy 36.0 %"));
-  EXPECT_THAT(svg, HasSubstr("</svg>\n"));
+  EXPECT_THAT(svg, HasSubstr("0 % to 36.0 %</text>\n</svg>\n"));
 }
 
 TEST(HeatMap, NeedsAMesh) {
