@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -14,16 +15,17 @@ namespace {
 /// The bandwidth in one direction over the cut between column x-1 and x (or row y-1 and y).
 Bandwidth cut_bandwidth(const MachineConfig& m, const Topology& topology, bool vertical, int at) {
   Bandwidth sum(0);
+  const std::vector<NamedLinkConfig> kinds = m.link_kinds();
   const auto place = [&](std::uint32_t t) { return vertical ? topology.x(t) : topology.y(t); };
   for (std::uint32_t i = 0; i < topology.links(); ++i) {
     const Topology::Link& link = topology.link(i);
     if (!link.works || place(i / kDirections) >= at || place(link.to) < at) continue;
-    sum += m.noc.of(link.kind).bandwidth;
+    sum += kinds[static_cast<std::size_t>(link.kind)].link.bandwidth;
   }
   return sum;
 }
 
-/// The slower of the two middle cuts, one direction; unlimited for a single tile.
+/// Of a mesh: the slower of the two middle cuts, one direction; unlimited for a single tile.
 Bandwidth bisection(const MachineConfig& m) {
   const Topology topology(m);
   Bandwidth slowest = Bandwidth::unlimited();
@@ -32,6 +34,22 @@ Bandwidth bisection(const MachineConfig& m) {
     slowest = std::min(slowest, cut_bandwidth(m, topology, false, m.height() / 2));
   }
   return slowest;
+}
+
+/// "2 x 1 wafers, 10 x 4 dies of 4 x 4", "48 nodes of 8".
+std::string structure(const MachineConfig& m) {
+  if (m.fabric) {
+    const std::string tiles =
+        m.dies_y > 1 ? fmt::format("{} nodes of {}", m.dies_y, m.tiles_x) : "";
+    return fmt::format("{}{}{} switches", tiles, tiles.empty() ? "" : ", ",
+                       m.fabric->switches.size());
+  }
+  std::string text;
+  if (m.wafers_x * m.wafers_y > 1) {
+    text = fmt::format("{} x {} wafers, ", m.wafers_x, m.wafers_y);
+  }
+  text += fmt::format("{} x {} dies of {} x {}", m.dies_x, m.dies_y, m.tiles_x, m.tiles_y);
+  return m.torus ? text + ", torus" : text;
 }
 
 void describe_defects(Description& out, const MachineConfig& m) {
@@ -77,9 +95,8 @@ void describe_platform(Description& out, const Inputs::Platform& platform) {
   const std::string dead = dead_tiles > 0 ? fmt::format(", {} dead", dead_tiles) : "";
 
   out.heading(fmt::format("Platform {}", m.name));
-  out.line("tiles", fmt::format("{} x {} = {} ({} x {} dies of {} x {}), {} spare{}", m.width(),
-                                m.height(), grouped(m.tiles()), m.dies_x, m.dies_y, m.tiles_x,
-                                m.tiles_y, m.spare.size(), dead));
+  out.line("tiles", fmt::format("{} x {} = {} ({}), {} spare{}", m.width(), m.height(),
+                                grouped(m.tiles()), structure(m), m.spare.size(), dead));
   describe_defects(out, m);
   Json peaks = Json::object();
   for (const auto& [format, peak] : m.matrix.peak) {
@@ -92,13 +109,16 @@ void describe_platform(Description& out, const Inputs::Platform& platform) {
                                to_string(m.sram.bandwidth), to_string(m.sram.capacity * usable)));
   out.line("DRAM", controllers_text(m.dram));
   if (!m.host.sites.empty()) out.line("host memory", controllers_text(m.host));
-  out.line("links on a die", fmt::format("{} each direction, {}", to_string(m.noc.link.bandwidth),
-                                         to_string(m.noc.link.latency)));
-  out.line("links between dies",
-           fmt::format("{} each direction, {}", to_string(m.noc.die_link.bandwidth),
-                       to_string(m.noc.die_link.latency)));
-  const Bandwidth half = bisection(m);
-  out.line("bisection", m.tiles() > 1 ? to_string(half) + " each direction" : "single tile");
+  for (const NamedLinkConfig& kind : m.link_kinds()) {
+    out.line("links, " + kind.name,
+             fmt::format("{} each direction, {}", to_string(kind.link.bandwidth),
+                         to_string(kind.link.latency)));
+  }
+  const bool has_cut = !m.fabric && m.tiles() > 1;
+  const Bandwidth half = has_cut ? bisection(m) : Bandwidth(0);
+  if (!m.fabric) {
+    out.line("bisection", has_cut ? to_string(half) + " each direction" : "single tile");
+  }
 
   Json& j = out.json["platform"];
   j["name"] = m.name;
@@ -116,7 +136,7 @@ void describe_platform(Description& out, const Inputs::Platform& platform) {
                    {"bytes_per_s_per_tile", m.sram.bandwidth.value()}};
   j["dram"] = controllers_json(m.dram);
   j["host"] = controllers_json(m.host);
-  j["bisection_bytes_per_s"] = m.tiles() > 1 ? Json(half.value()) : Json();
+  j["bisection_bytes_per_s"] = has_cut ? Json(half.value()) : Json();
   j["assumptions"] = m.assumptions;
   describe_settings(out, "platform", platform.document);
 }

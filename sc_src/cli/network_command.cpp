@@ -36,6 +36,8 @@ CommandOptions network_options() {
     return po::value<std::int64_t>()->value_name("N")->default_value(value);
   };
   add("mesh", text("WxH")->default_value("8x8"), "routers in x and y");
+  add("torus", po::bool_switch(),
+      "links from the last router of every row and column to the first");
   add("traffic", text("NAME")->default_value("uniform"),
       "uniform, transpose, neighbour, tornado, bit-complement, bit-reverse, shuffle, hotspot");
   add("hotspot", po::value<std::vector<std::string>>()->composing()->value_name("X,Y"),
@@ -180,6 +182,7 @@ FlitConfig config_of(const po::variables_map& values) {
   if (c.width < 1 || c.height < 1 || c.width > 512 || c.height > 512) {
     refuse("mesh", text_of(values, "mesh"), "1x1 to 512x512");
   }
+  c.torus = values["torus"].as<bool>();
   c.routing = text_of(values, "routing");
   c.routing_seed = static_cast<std::uint64_t>(integer(values, "seed", 0, INT64_MAX));
   const auto delay = [&values](const char* option, int min) {
@@ -272,7 +275,7 @@ void network_command(const std::vector<std::string>& arguments) {
       traffic.hotspots.push_back(pair_of("hotspot", spot, ',', "X,Y"));
     }
     pattern = make_traffic(text_of(values, "traffic"), traffic);
-    ideal = analyse(*pattern, config.width, config.height);
+    ideal = analyse(*pattern, topology_of(config));
     if (values.count("load") > 0) {
       loads = loads_of(text_of(values, "load"));
     } else {

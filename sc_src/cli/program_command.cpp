@@ -13,6 +13,7 @@
 #include "comparison.h"
 #include "files.h"
 #include "inputs.h"
+#include "link_files.h"
 #include "options.h"
 #include "profile.h"
 #include "progress.h"
@@ -39,6 +40,7 @@ CommandOptions program_options() {
   add("json", po::value<std::string>()->value_name("FILE"),
       "with --run: also write the result as JSON; - writes it to stdout in place of the report");
   add_wave_options(command.options);
+  add_link_options(command.options);
   return command;
 }
 
@@ -110,6 +112,7 @@ void run(const po::variables_map& values) {
   });
   WaveFiles waves(values, "program --run");
   options.waves = waves.options();
+  LinkFiles links(values, options);
   Result result = waves.guard([&] {
     Result r = replay(inputs.platform->machine, program, name_of(file), options);
     bar.erase();
@@ -117,6 +120,7 @@ void run(const po::variables_map& values) {
   });
   result.time_without_stragglers = without.wait();
   profile.finish(result.events);
+  links.write();
   if (!json.empty()) write_file(json, json_report(result));
   if (json != "-") std::cout << text_report(result);
   std::cout.flush();

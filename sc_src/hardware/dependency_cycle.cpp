@@ -1,5 +1,4 @@
 // The check for deadlocks: circles in the graph of channel dependencies.
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -31,14 +30,8 @@ void check_deadlock_free(const Topology& topology, const Routing& routing,
                          const std::string& what) {
   const std::vector<std::uint32_t> circle = dependency_cycle(topology, routing);
   if (circle.empty()) return;
-  constexpr std::size_t kShown = 12;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(circle.size(), kShown); ++i) {
-    text += topology.name(circle[i] / kDirections) + " -> ";
-  }
-  if (circle.size() > kShown) text += "... -> ";
-  throw InputError(what + " can deadlock: packets may wait for each other along " + text +
-                   topology.name(circle.front() / kDirections));
+  throw InputError(what + " can deadlock: packets may wait for each other along " +
+                   topology.circle_text(circle));
 }
 
 }  // namespace tilewright

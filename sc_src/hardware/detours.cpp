@@ -7,7 +7,7 @@
 namespace tilewright {
 
 namespace {
-constexpr unsigned kMostLegs = 255;  // Packet::leg
+constexpr unsigned kMostLegs = 255;  // Packet::way
 constexpr unsigned kEast = 0, kWest = 1, kSouth = 2, kNorth = 3;
 }  // namespace
 
@@ -25,7 +25,7 @@ std::uint32_t Detours::leg_end(std::uint32_t from, std::uint32_t to, unsigned le
 }
 
 bool Detours::works_directly(std::uint32_t from, std::uint32_t to) const {
-  const int dx = topology_.x(to) - topology_.x(from), dy = topology_.y(to) - topology_.y(from);
+  const auto [dx, dy] = topology_.hops(from, to);
   std::uint32_t tile = from;
   const auto run = [&](int hops, unsigned forward, unsigned backward) {
     const unsigned d = hops > 0 ? forward : backward;

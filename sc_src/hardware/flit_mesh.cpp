@@ -37,21 +37,21 @@ void FlitRouter::end_of_elaboration() {
 FlitMesh::FlitMesh(const sc_core::sc_module_name& name, const FlitConfig& config, EventQueue& queue,
                    std::uint32_t agent, bool reverse)
     : sc_core::sc_module(name), network(config, queue, agent) {
+  const Topology topology = topology_of(config);
   const std::uint32_t tiles = network.tiles();
-  const auto width = static_cast<std::uint32_t>(config.width);
   routers_.resize(tiles);
   for (std::uint32_t i = 0; i < tiles; ++i) {
     const std::uint32_t t = reverse ? tiles - 1 - i : i;
-    const std::string label = "r" + std::to_string(t % width) + "_" + std::to_string(t / width);
+    const std::string label =
+        "r" + std::to_string(topology.x(t)) + "_" + std::to_string(topology.y(t));
     routers_[t] = std::make_unique<FlitRouter>(label.c_str(), FlitRouterConfig{network, t});
   }
   for (std::uint32_t i = 0; i < tiles; ++i) {
     const std::uint32_t t = reverse ? tiles - 1 - i : i;
-    FlitRouter& router = *routers_[t];
-    if (t % width + 1 < width) router.connect(Direction::east, *routers_[t + 1]);
-    if (t % width > 0) router.connect(Direction::west, *routers_[t - 1]);
-    if (t + width < tiles) router.connect(Direction::south, *routers_[t + width]);
-    if (t >= width) router.connect(Direction::north, *routers_[t - width]);
+    for (unsigned d = 0; d < kDirections; ++d) {
+      const Topology::Link& link = topology.link(t, d);
+      if (link.works) routers_[t]->connect(static_cast<Direction>(d), *routers_[link.to]);
+    }
   }
 }
 

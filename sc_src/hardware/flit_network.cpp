@@ -45,6 +45,9 @@ void check(const FlitConfig& c) {
   require_range("width", c.width, 1, 32767);
   require_range("height", c.height, 1, 32767);
   require_range("width * height", std::int64_t{c.width} * c.height, 1, kMaxTiles - 1);
+  require(!c.torus || (c.width != 2 && c.height != 2), "torus",
+          std::to_string(c.width) + "x" + std::to_string(c.height),
+          "sides of 1 or of at least 3 routers");
   require_range("period (ps)", static_cast<std::int64_t>(c.period), 1, 1000000000000);
   require_range("flit_bytes", c.flit_bytes, 1, 1 << 20);
   require_range("packet_flits", c.packet_flits, 0, 1 << 20);
@@ -68,6 +71,7 @@ Topology topology_of(const FlitConfig& config) {
   MachineConfig machine;
   machine.tiles_x = config.width;
   machine.tiles_y = config.height;
+  machine.torus = config.torus;
   return Topology(machine);
 }
 
@@ -87,11 +91,6 @@ FlitNetwork::FlitNetwork(const FlitConfig& config, EventQueue& queue, std::uint3
   stall_below_ = static_cast<std::uint64_t>(config.stall_probability * 0x1p64);
 
   const std::size_t ports = std::size_t{tiles_} * kPorts;
-  places_.resize(tiles_);
-  for (std::uint32_t t = 0; t < tiles_; ++t) {
-    const auto width = static_cast<std::uint32_t>(config.width);
-    places_[t] = {static_cast<std::int16_t>(t % width), static_cast<std::int16_t>(t / width)};
-  }
   routers_.resize(tiles_);
   channels_.resize(ports * vcs_);
   grants_.resize(ports * vcs_);

@@ -54,16 +54,18 @@ void FlitNetwork::start_head(std::uint32_t router, Router& r, unsigned port, uns
   const Flit& flit = place(router, port, vc, c.first);
   if (flit.head == 0) broken("a packet without a head", router, port);
   Packet& p = pool_[flit.packet];
-  const Place to = places_[p.destination], here = places_[router];
-  p.dx = static_cast<std::int16_t>(to.x - here.x);
-  p.dy = static_cast<std::int16_t>(to.y - here.y);
-  if (p.dx == 0 && p.dy == 0) {
+  const auto [dx, dy] = topology_.hops(router, p.destination);
+  p.dx = static_cast<std::int16_t>(dx);
+  p.dy = static_cast<std::int16_t>(dy);
+  if (dx == 0 && dy == 0) {
     c.out_port = kLocal;
   } else {
     const Directions ways = routing_->ways(p, router);
-    c.out_class = static_cast<std::uint8_t>(routing_->channel_class(p));
-    c.out_port = static_cast<std::uint8_t>((ways & (ways - 1)) == 0 ? __builtin_ctz(ways)
-                                                                    : least_used(r, p, ways));
+    const unsigned out = (ways & (ways - 1)) == 0 ? static_cast<unsigned>(__builtin_ctz(ways))
+                                                  : least_used(router, p, ways);
+    c.out_port = static_cast<std::uint8_t>(out);
+    c.out_class =
+        static_cast<std::uint8_t>(routing_->channel_class(p, router, static_cast<Direction>(out)));
   }
   const Mask bit = Mask{1} << vc;
   if (config_.routing_delay == 0) {
@@ -80,12 +82,12 @@ void FlitNetwork::start_head(std::uint32_t router, Router& r, unsigned port, uns
 
 // Of several ways the one with most free channels of the packet's class, then most channels with a
 // credit, then most hops to go along it, then x.
-unsigned FlitNetwork::least_used(const Router& r, const Packet& p, Directions ways) const {
-  const Mask mine = class_vcs_[routing_->channel_class(p)];
+unsigned FlitNetwork::least_used(std::uint32_t router, const Packet& p, Directions ways) const {
   unsigned best = 0;
   int most = -1;
   each_bit(ways, [&](unsigned d) {
-    const OutputUnit& out = r.out[d];
+    const OutputUnit& out = routers_[router].out[d];
+    const Mask mine = class_vcs_[routing_->channel_class(p, router, static_cast<Direction>(d))];
     const int hops = std::abs(d < 2 ? p.dx : p.dy);
     const int room = (__builtin_popcount(out.free & mine) << 24) +
                      (__builtin_popcount(out.credit & mine) << 16) + hops;

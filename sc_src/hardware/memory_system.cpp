@@ -160,7 +160,9 @@ void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
     const auto serial = whole_picoseconds(static_cast<double>(p.bytes) * path.ps_per_byte);
     // At zero load the tail is where the controller has just put it, or as far as the slowest link
     // of the way has taken it.
-    const Picoseconds tail = std::max(now, p.first_byte + serial);
+    const Picoseconds tail =
+        std::max(now, p.first_byte + serial) +
+        whole_picoseconds(static_cast<double>(p.bytes) * path.stored_ps_per_byte);
     queue_.push(tail + path.latency, EventClass::memory_done, p.tile, 0, part);
     return;
   }

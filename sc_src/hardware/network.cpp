@@ -17,6 +17,14 @@ void step(Packet& p, unsigned d) {
   (d < 2 ? p.dx : p.dy) = static_cast<std::int16_t>((d < 2 ? p.dx : p.dy) + sign);
 }
 
+Switching switching(const std::string& name) {
+  if (name == "cut-through") return Switching::cut_through;
+  if (name == "store-and-forward") return Switching::store_and_forward;
+  if (name == "circuit") return Switching::circuit;
+  throw InputError("noc.switching: '" + name +
+                   "' is not known; allowed: cut-through, store-and-forward, circuit");
+}
+
 }  // namespace
 
 LinkTiming link_timing(const LinkConfig& link, const std::string& what) {
@@ -30,99 +38,64 @@ LinkTiming link_timing(const LinkConfig& link, const std::string& what) {
 Network::Network(const MachineConfig& machine, EventQueue& queue)
     : topology_(machine),
       queue_(queue),
-      routing_(make_routing(machine.noc.routing, topology_, machine.noc.routing_seed)),
-      places_(tiles()),
       links_(topology_.links()),
-      last_port_(tiles(), 0),
-      inputs_(tiles()),
-      outputs_(tiles()) {
-  if (machine.noc.switching != "cut-through") {
-    throw InputError("noc.switching: '" + machine.noc.switching +
-                     "' is not known; allowed: cut-through");
-  }
-  if (topology_.width() > 32767 || topology_.height() > 32767) {
-    throw InputError("the mesh may be at most 32767 tiles wide and high");
-  }
-  check_deadlock_free(topology_, *routing_, "noc.routing: '" + machine.noc.routing + "'");
-  if (routing_->random()) injected_.resize(tiles());
-  if (topology_.defective()) {
-    if (machine.noc.routing != "xy" && machine.noc.routing != "yx") {
-      throw InputError("noc.routing: '" + machine.noc.routing +
-                       "' does not go round dead tiles and links; allowed: xy, yx");
-    }
-    detours_ = std::make_unique<Detours>(topology_, machine.noc.routing == "yx");
-  }
+      last_port_(nodes(), 0),
+      inputs_(nodes()),
+      outputs_(nodes()) {
+  switching_ = switching(machine.noc.switching);
+  topology_.grid() ? route_grid(machine) : route_fabric(machine);
+  direct_ = injected_.empty() && switching_ != Switching::circuit;
   if (machine.tiles() > 1) {
-    timing_[static_cast<std::size_t>(LinkKind::tile)] = link_timing(machine.noc.link, "noc.link");
-    timing_[static_cast<std::size_t>(LinkKind::die)] =
-        machine.dies_x * machine.dies_y > 1 ? link_timing(machine.noc.die_link, "noc.die_link")
-                                            : timing_[static_cast<std::size_t>(LinkKind::tile)];
+    for (const NamedLinkConfig& kind : machine.link_kinds()) {
+      timing_.push_back(link_timing(kind.link, kind.name + " links"));
+    }
   }
   for (std::uint32_t i = 0; i < topology_.links(); ++i) {
     links_[i].kind = static_cast<std::uint32_t>(topology_.link(i).kind) & 0xffu;
   }
-  for (std::uint32_t tile = 0; tile < tiles(); ++tile) {
-    places_[tile] = {static_cast<std::int16_t>(topology_.x(tile)),
-                     static_cast<std::int16_t>(topology_.y(tile))};
-    inputs_[tile].queue = &queue;
-    inputs_[tile].tile = tile;
+  for (std::uint32_t node = 0; node < nodes(); ++node) {
+    inputs_[node].queue = &queue;
+    inputs_[node].node = node;
   }
   queue.attach(EventClass::arrival, *this);
 }
 
+void Network::route_grid(const MachineConfig& machine) {
+  const std::string& name = machine.noc.routing;
+  if (topology_.width() > 32767 || topology_.height() > 32767) {
+    throw InputError("the mesh may be at most 32767 tiles wide and high");
+  }
+  routing_ = make_routing(name, topology_, machine.noc.routing_seed);
+  check_deadlock_free(topology_, *routing_, "noc.routing: '" + name + "'");
+  if (routing_->random()) injected_.resize(tiles());
+  if (!topology_.defective()) return;
+  if (topology_.torus() || (name != "xy" && name != "yx")) {
+    throw InputError("noc.routing: '" + name + "' " + (topology_.torus() ? "on a torus " : "") +
+                     "does not go round dead tiles and links; allowed: xy, yx on a mesh");
+  }
+  detours_ = std::make_unique<Detours>(topology_, name == "yx");
+}
+
+void Network::route_fabric(const MachineConfig& machine) {
+  table_ = std::make_unique<RouteTable>(topology_, machine);
+  const std::vector<std::uint32_t> circle = table_->dependency_cycle(topology_);
+  if (circle.empty()) return;
+  throw InputError("noc.routing: '" + machine.noc.routing +
+                   "' can deadlock: packets may wait for each other along " +
+                   topology_.circle_text(circle));
+}
+
 /// Sets the hops that a packet at `tile` has to go to `end`.
 inline void Network::aim(Packet& p, std::uint32_t tile, std::uint32_t end) {
-  const Place from = places_[tile], to = places_[end];
-  p.dx = static_cast<std::int16_t>(to.x - from.x);
-  p.dy = static_cast<std::int16_t>(to.y - from.y);
+  const auto [dx, dy] = topology_.hops(tile, end);
+  p.dx = static_cast<std::int16_t>(dx);
+  p.dy = static_cast<std::int16_t>(dy);
 }
 
 /// Begins the next leg of a packet's way, if it is at the end of one.
 void Network::go_round(Packet& p, std::uint32_t tile) {
-  if (p.leg > 0 && (p.dx != 0 || p.dy != 0)) return;
-  aim(p, tile, detours_->leg_end(p.source, p.destination, p.leg++));
-}
-
-Path Network::path(std::uint32_t from, std::uint32_t to) {
-  Path path;
-  Packet p;
-  p.source = from;
-  p.destination = to;
-  aim(p, from, to);
-  for (std::uint32_t tile = from; tile != to;) {
-    if (detours_) go_round(p, tile);
-    const unsigned d = first(routing_->ways(p, tile));
-    const Topology::Link& link = topology_.link(tile, d);
-    const LinkTiming& timing = timing_[static_cast<std::size_t>(link.kind)];
-    ++path.hops;
-    path.latency += timing.latency;
-    path.ps_per_byte = std::max(path.ps_per_byte, timing.ps_per_byte);
-    step(p, d);
-    tile = link.to;
-  }
-  return path;
-}
-
-void Network::inject(Packet& p, Picoseconds now, Picoseconds lead) {
-  p.leg = 0;
-  aim(p, p.source, p.destination);
-  p.tail = now;
-  p.injected = now;
-  p.lead = lead;
-  p.sequence = sequence_++;
-  p.arrived = false;
-  if (p.source == p.destination) {
-    queue_.push(now, EventClass::delivery, p.destination, kDirections, p.slot);
-  } else if (injected_.empty()) {
-    forward(p.source, p, now);
-  } else {
-    draw_and_forward(p, now);
-  }
-}
-
-void Network::draw_and_forward(Packet& p, Picoseconds now) {
-  routing_->draw(p, injected_[p.source]++);
-  forward(p.source, p, now);
+  if (p.way > 0 && (p.dx != 0 || p.dy != 0)) return;
+  aim(p, tile, detours_->leg_end(p.source, p.destination, p.way++));
 }
 
 /// Of several ways the one whose link is free first; of equal ones that with more hops to go along
@@ -144,11 +117,102 @@ unsigned Network::earliest(std::uint32_t tile, const Packet& p, Directions ways,
   return best;
 }
 
-void Network::forward(std::uint32_t tile, Packet& p, Picoseconds now) {
+/// The link of a grid that a packet takes next, and its dx and dy behind it.
+inline std::uint32_t Network::grid_link(std::uint32_t tile, Packet& p, Picoseconds head) {
   if (detours_) go_round(p, tile);
   const Directions ways = routing_->ways(p, tile);
-  const unsigned d = (ways & (ways - 1)) == 0 ? first(ways) : earliest(tile, p, ways, now - p.lead);
-  Link& link = links_[tile * kDirections + d];
+  const unsigned d = (ways & (ways - 1)) == 0 ? first(ways) : earliest(tile, p, ways, head);
+  step(p, d);
+  p.port = static_cast<std::uint16_t>(d ^ 1u);
+  return tile * kDirections + d;
+}
+
+/// The number of the link by which a packet leaves `node`.
+inline std::uint32_t Network::next_link(std::uint32_t node, Packet& p, Picoseconds head) {
+  if (!table_) return grid_link(node, p, head);
+  const std::uint32_t number = table_->link(node, p.destination);
+  p.port = topology_.link(number).to_port;
+  return number;
+}
+
+Path Network::path(std::uint32_t from, std::uint32_t to) {
+  Path path;
+  Packet p;
+  p.source = from;
+  p.destination = to;
+  if (!table_) aim(p, from, to);
+  for (std::uint32_t node = from; node != to;) {
+    const std::uint32_t number = next_link(node, p, 0);
+    const Topology::Link& link = topology_.link(number);
+    const LinkTiming& timing = timing_[static_cast<std::size_t>(link.kind)];
+    ++path.hops;
+    path.latency += timing.latency;
+    if (switching_ != Switching::store_and_forward) {
+      path.ps_per_byte = std::max(path.ps_per_byte, timing.ps_per_byte);
+    } else if (path.hops == 1) {
+      path.ps_per_byte = timing.ps_per_byte;
+    } else {
+      path.stored_ps_per_byte += timing.ps_per_byte;
+    }
+    node = link.to;
+  }
+  return path;
+}
+
+void Network::inject(Packet& p, Picoseconds now, Picoseconds lead) {
+  p.way = 0;
+  if (!table_) aim(p, p.source, p.destination);
+  p.tail = now;
+  p.injected = now;
+  p.lead = lead;
+  p.sequence = sequence_++;
+  p.arrived = false;
+  if (p.source == p.destination) {
+    queue_.push(now, EventClass::delivery, p.destination, kDirections, p.slot);
+  } else if (direct_) {
+    forward(p.source, p, now);
+  } else {
+    begin(p, now);
+  }
+}
+
+void Network::begin(Packet& p, Picoseconds now) {
+  if (!injected_.empty()) routing_->draw(p, injected_[p.source]++);
+  switching_ == Switching::circuit ? connect_circuit(p, now) : forward(p.source, p, now);
+}
+
+// The routers on the way pass the packet on at once; the last one hands it over when it arrives.
+void Network::connect_circuit(Packet& p, Picoseconds now) {
+  Picoseconds start = now - p.lead, latency = 0;
+  double ps_per_byte = 0;
+  circuit_.clear();
+  for (std::uint32_t node = p.source; node != p.destination;) {
+    const std::uint32_t number = next_link(node, p, start);
+    const LinkTiming& timing = timing_[links_[number].kind];
+    circuit_.push_back(number);
+    start = std::max(start, links_[number].busy);
+    latency += timing.latency;
+    ps_per_byte = std::max(ps_per_byte, timing.ps_per_byte);
+    node = topology_.link(number).to;
+  }
+  const Picoseconds sent =
+      std::max(now, start + whole_picoseconds(static_cast<double>(p.bytes) * ps_per_byte));
+  p.tail = sent + latency;
+  for (const std::uint32_t number : circuit_) {
+    Link& link = links_[number];
+    link.busy = p.tail;
+    link.bytes += p.bytes;
+    ++link.messages;
+    if (!probes_.empty()) tell_claim(now, link, now - p.lead, start, p);
+  }
+  LinkPhase phase = LinkPhase::head;
+  sc_core::sc_time delay = sc_core::sc_time::from_value(std::max(now, start) + latency - now);
+  links_[circuit_.back()].out->nb_transport_fw(p, phase, delay);
+}
+
+void Network::forward(std::uint32_t node, Packet& p, Picoseconds now) {
+  const Picoseconds head = now - p.lead;
+  Link& link = links_[next_link(node, p, head)];
   const LinkTiming& timing = timing_[link.kind];
   constexpr std::uint32_t kOne = 1u << 24, kMask = kOne - 1;
 
@@ -156,7 +220,6 @@ void Network::forward(std::uint32_t tile, Packet& p, Picoseconds now) {
   const auto whole = static_cast<Picoseconds>(serial);
   const auto part = static_cast<std::uint32_t>((serial - static_cast<double>(whole)) * kOne + 0.5);
 
-  const Picoseconds head = now - p.lead;
   Picoseconds start = head;
   std::uint32_t fraction = 0;
   if (head <= link.busy) {
@@ -171,56 +234,64 @@ void Network::forward(std::uint32_t tile, Packet& p, Picoseconds now) {
   link.bytes += p.bytes;
   ++link.messages;
 
-  if (probe_ != nullptr) tell_claim(now, link, head, start);
+  if (!probes_.empty()) tell_claim(now, link, head, start, p);
 
   const Picoseconds leave = std::max(now, start);
   p.lead = leave - start;
   p.tail = std::max(p.tail, end + ((sum & kMask) >> 23)) + timing.latency;
-  p.port = static_cast<std::uint8_t>(d ^ 1u);
-  step(p, d);
+  Picoseconds arrival = leave + timing.latency;
+  if (switching_ == Switching::store_and_forward) {
+    p.lead = 0;
+    arrival = p.tail;
+  }
   LinkPhase phase = LinkPhase::head;
-  sc_core::sc_time delay = sc_core::sc_time::from_value(leave + timing.latency - now);
+  sc_core::sc_time delay = sc_core::sc_time::from_value(arrival - now);
   link.out->nb_transport_fw(p, phase, delay);
 }
 
 /// Out of line, to keep it out of the way of those whom nobody watches.
 [[gnu::cold]] void Network::tell_claim(Picoseconds now, const Link& link, Picoseconds head,
-                                       Picoseconds start) {
+                                       Picoseconds start, const Packet& p) {
   const auto number = static_cast<std::uint32_t>(&link - links_.data());
-  probe_->link_claimed(now, number, head, start, link.busy + (link.fraction >> 23));
+  for (Probe* probe : probes_) {
+    probe->link_claimed(now, number, head, start, link.busy + (link.fraction >> 23), p);
+  }
 }
 
 tlm::tlm_sync_enum Network::Input::nb_transport_fw(Packet& p, LinkPhase&, sc_core::sc_time& delay) {
   const Picoseconds head = queue->now() + delay.value();
-  if (p.destination != tile) {
-    queue->push(head, EventClass::arrival, tile, p.port, p.slot);
+  const unsigned port = std::min<unsigned>(p.port, 7);  // has three bits; handle() knows better
+  if (p.destination != node) {
+    queue->push(head, EventClass::arrival, node, port, p.slot);
   } else if (p.kind != PacketKind::write_data) {
-    queue->push(p.tail, EventClass::delivery, tile, p.port, p.slot);
+    queue->push(p.tail, EventClass::delivery, node, port, p.slot);
   } else {
-    queue->push(head, EventClass::write_arrival, tile, p.port, p.slot);
+    queue->push(head, EventClass::write_arrival, node, port, p.slot);
   }
   return tlm::TLM_ACCEPTED;
 }
 
-void Network::handle(Picoseconds now, EventClass, std::uint32_t tile, const Event* events,
+void Network::handle(Picoseconds now, EventClass, std::uint32_t node, const Event* events,
                      std::size_t count) {
   if (count == 1) {
-    last_port_[tile] = static_cast<std::uint8_t>(events->port());
-    forward(tile, pool_[static_cast<std::uint32_t>(events->slot())], now);
+    Packet& p = pool_[static_cast<std::uint32_t>(events->slot())];
+    last_port_[node] = p.port;
+    forward(node, p, now);
     return;
   }
   // Round robin over the ports, starting after the one served last; first come first served within
   // a port (equal times within a port need a link without serialisation time).
+  const unsigned ports = topology_.ports(node);
   turns_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
-    turns_[i] = {(events[i].port() - last_port_[tile] - 1u) % kDirections,
-                 &pool_[static_cast<std::uint32_t>(events[i].slot())]};
+    Packet& p = pool_[static_cast<std::uint32_t>(events[i].slot())];
+    turns_[i] = {(p.port + ports - last_port_[node] - 1u) % ports, &p};
   }
   std::sort(turns_.begin(), turns_.end(), [](const Turn& a, const Turn& b) {
     return a.rank != b.rank ? a.rank < b.rank : a.packet->sequence < b.packet->sequence;
   });
-  last_port_[tile] = turns_.back().packet->port;
-  for (const Turn& turn : turns_) forward(tile, *turn.packet, now);
+  last_port_[node] = turns_.back().packet->port;
+  for (const Turn& turn : turns_) forward(node, *turn.packet, now);
 }
 
 std::vector<LinkPlace> Network::places() const {
@@ -228,7 +299,7 @@ std::vector<LinkPlace> Network::places() const {
   for (std::uint32_t i = 0; i < topology_.links(); ++i) {
     if (!topology_.link(i).works) continue;
     result.push_back(
-        {i, static_cast<TileId>(i / kDirections), static_cast<TileId>(topology_.link(i).to)});
+        {i, static_cast<TileId>(topology_.from(i)), static_cast<TileId>(topology_.link(i).to)});
   }
   return result;
 }

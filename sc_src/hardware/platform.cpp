@@ -43,6 +43,7 @@ struct Platform::Parts {
   std::map<double, ComputeCosts> costs;  // by the speed of the tile's engines
   WorkloadDriver driver;
   std::vector<std::unique_ptr<Tile>> tiles;
+  std::vector<std::unique_ptr<Router>> switches;  // of a fabric
   std::vector<std::unique_ptr<DramController>> controllers;
   std::vector<std::unique_ptr<DramPort>> ports;
   RunStatistics statistics;
@@ -56,12 +57,23 @@ struct Platform::Parts {
                                                                costs.at(machine.speed(id)), false});
   }
 
-  void bind_tile(std::uint32_t t) {
-    for (unsigned d = 0; d < kDirections; ++d) {
-      const Topology::Link& link = network.topology().link(t, d);
-      if (link.works) tiles[t]->router.connect(static_cast<Direction>(d), tiles[link.to]->router);
+  void build_switch(std::uint32_t node) {
+    const std::string name = "switch_" + network.topology().name(node);
+    switches[node - tiles.size()] =
+        std::make_unique<Router>(name.c_str(), RouterConfig{network, node});
+  }
+
+  Router& router(std::uint32_t node) {
+    return node < tiles.size() ? tiles[node]->router : *switches[node - tiles.size()];
+  }
+
+  void bind(std::uint32_t node) {
+    const Topology& topology = network.topology();
+    for (unsigned port = 0; port < topology.ports(node); ++port) {
+      const Topology::Link& link = topology.link(node, port);
+      if (link.works) router(node).connect(port, router(link.to));
     }
-    driver.connect(t, *tiles[t]);
+    if (node < tiles.size()) driver.connect(node, *tiles[node]);
   }
 
   /// Controller `id`, those of the DRAM first.
@@ -99,13 +111,18 @@ Platform::Platform(const sc_core::sc_module_name& name, const MachineConfig& mac
   const auto place = [&options](std::uint32_t i, std::uint32_t count) {
     return options.reverse_construction ? count - 1 - i : i;
   };
-  const auto each_tile = [&](auto act) {
-    for (std::uint32_t i = 0; i < tiles; ++i) {
-      if (!parts_->network.topology().dead(place(i, tiles))) act(place(i, tiles));
+  const Topology& topology = parts_->network.topology();
+  parts_->switches.resize(topology.nodes() - tiles);
+  const auto each_node = [&](auto act) {
+    for (std::uint32_t i = 0; i < topology.nodes(); ++i) {
+      const std::uint32_t node = place(i, topology.nodes());
+      if (!topology.dead(node)) act(node);
     }
   };
-  each_tile([&](std::uint32_t t) { parts_->build_tile(machine, t); });
-  each_tile([&](std::uint32_t t) { parts_->bind_tile(t); });
+  each_node([&](std::uint32_t node) {
+    node < tiles ? parts_->build_tile(machine, node) : parts_->build_switch(node);
+  });
+  each_node([&](std::uint32_t node) { parts_->bind(node); });
   for (std::uint32_t i = 0; i < controllers; ++i) {
     parts_->build_controller(machine, place(i, controllers));
   }

@@ -18,27 +18,64 @@ constexpr bool is_x(Direction d) { return d == Direction::east || d == Direction
 Directions x_first(const Packet& p) { return along_x(p.dx, along_y(p.dy)); }
 Directions y_first(const Packet& p) { return along_y(p.dy, along_x(p.dx)); }
 
+unsigned ring_classes(const Topology& topology) { return topology.torus() ? 2 : 1; }
+
+/// The class of the link `out`: 1 when it wraps round or the packet has wrapped round before in
+/// this dimension, so that the tile behind the link lies on the other side of its source.
+unsigned ring_class(const Topology& topology, const Packet& p, std::uint32_t tile, Direction out) {
+  if (!topology.torus()) return 0;
+  const std::uint32_t next = topology.link(tile, static_cast<unsigned>(out)).to;
+  switch (out) {
+    case Direction::east:
+      return topology.x(next) < topology.x(p.source) ? 1 : 0;
+    case Direction::west:
+      return topology.x(next) > topology.x(p.source) ? 1 : 0;
+    case Direction::south:
+      return topology.y(next) < topology.y(p.source) ? 1 : 0;
+    default:
+      return topology.y(next) > topology.y(p.source) ? 1 : 0;
+  }
+}
+
+/// Whether the classes fit: a ring is entered in class 0, or 1 on the link that wraps; that link
+/// leads from class 0 to 1, every other one stays in its class.
+bool ring_turns(const Topology& topology, Routing::Channel in, Routing::Channel out,
+                std::uint32_t tile) {
+  if (!topology.torus()) return true;
+  const unsigned wraps = topology.wraps(tile, out.direction) ? 1 : 0;
+  if (in.direction != out.direction) return out.channel_class == wraps;
+  return out.channel_class == in.channel_class + wraps;
+}
+
 /// Straight on, or from the first dimension into the second.
 bool dimension_order(Direction in, Direction out, bool y_first) {
   return in == out || (is_x(in) != y_first && is_x(out) == y_first);
 }
 
-/// All hops in x, then all hops in y.
-class XyRouting final : public Routing {
+/// All hops in one dimension, then all hops in the other.
+///
+/// On a torus every ring has two classes: a packet is in the second one from the link on that wraps
+/// round (the dateline). In each class the links of a ring form a line and not a circle, and
+/// packets go from the first to the second only (Dally and Seitz 1987).
+template <bool kYFirst>
+class DimensionOrder final : public Routing {
  public:
-  Directions ways(const Packet& p, std::uint32_t) const override { return x_first(p); }
-  bool turns(Channel in, Channel out, std::uint32_t) const override {
-    return dimension_order(in.direction, out.direction, false);
-  }
-};
+  explicit DimensionOrder(const Topology& topology) : topology_(topology) {}
 
-/// All hops in y, then all hops in x.
-class YxRouting final : public Routing {
- public:
-  Directions ways(const Packet& p, std::uint32_t) const override { return y_first(p); }
-  bool turns(Channel in, Channel out, std::uint32_t) const override {
-    return dimension_order(in.direction, out.direction, true);
+  Directions ways(const Packet& p, std::uint32_t) const override {
+    return kYFirst ? y_first(p) : x_first(p);
   }
+  unsigned classes() const override { return ring_classes(topology_); }
+  unsigned channel_class(const Packet& p, std::uint32_t tile, Direction out) const override {
+    return ring_class(topology_, p, tile, out);
+  }
+  bool turns(Channel in, Channel out, std::uint32_t tile) const override {
+    return dimension_order(in.direction, out.direction, kYFirst) &&
+           ring_turns(topology_, in, out, tile);
+  }
+
+ private:
+  const Topology& topology_;
 };
 
 /// Glass and Ni, "The turn model for adaptive routing" (ISCA 1992): hops to the west come first, so
@@ -93,7 +130,9 @@ class AdaptiveRouting final : public Routing {
     return along_x(p.dx) | along_y(p.dy);
   }
   unsigned classes() const override { return 2; }
-  unsigned channel_class(const Packet& p) const override { return p.dx < 0 ? 1 : 0; }
+  unsigned channel_class(const Packet& p, std::uint32_t, Direction) const override {
+    return p.dx < 0 ? 1 : 0;
+  }
   bool turns(Channel in, Channel out, std::uint32_t) const override {
     const auto fits = [](Channel c) {
       return c.direction != (c.channel_class == 0 ? Direction::west : Direction::east);
@@ -106,19 +145,25 @@ class AdaptiveRouting final : public Routing {
 };
 
 /// Seo et al., "Near-optimal worst-case throughput routing for two-dimensional mesh networks" (ISCA
-/// 2005): each packet goes x first or y first, with equal chances, in a class of its own.
+/// 2005): each packet goes x first or y first, with equal chances, in classes of its own.
 class O1TurnRouting final : public Routing {
  public:
-  explicit O1TurnRouting(std::uint64_t seed) : seed_(seed) {}
+  O1TurnRouting(const Topology& topology, std::uint64_t seed)
+      : topology_(topology), rings_(ring_classes(topology)), seed_(seed) {}
 
   Directions ways(const Packet& p, std::uint32_t) const override {
-    return p.y_first ? y_first(p) : x_first(p);
+    return p.way != 0 ? y_first(p) : x_first(p);
   }
-  unsigned classes() const override { return 2; }
-  unsigned channel_class(const Packet& p) const override { return p.y_first ? 1 : 0; }
-  bool turns(Channel in, Channel out, std::uint32_t) const override {
-    return in.channel_class == out.channel_class &&
-           dimension_order(in.direction, out.direction, in.channel_class == 1);
+  unsigned classes() const override { return 2 * rings_; }
+  unsigned channel_class(const Packet& p, std::uint32_t tile, Direction out) const override {
+    return p.way * rings_ + ring_class(topology_, p, tile, out);
+  }
+  bool turns(Channel in, Channel out, std::uint32_t tile) const override {
+    const unsigned way = in.channel_class / rings_;
+    if (out.channel_class / rings_ != way) return false;
+    return dimension_order(in.direction, out.direction, way == 1) &&
+           ring_turns(topology_, {in.direction, in.channel_class % rings_},
+                      {out.direction, out.channel_class % rings_}, tile);
   }
   bool in_order() const override { return false; }
   bool random() const override { return true; }
@@ -126,10 +171,12 @@ class O1TurnRouting final : public Routing {
     TrafficRandom hash(seed_);
     for (const std::uint64_t part : {std::uint64_t{p.source}, std::uint64_t{p.destination}, number})
       hash = TrafficRandom(hash.next() ^ part);
-    p.y_first = (hash.next() & 1u) != 0;
+    p.way = hash.next() & 1u;
   }
 
  private:
+  const Topology& topology_;
+  unsigned rings_;
   std::uint64_t seed_;
 };
 
@@ -143,14 +190,21 @@ const std::vector<std::string>& routing_names() {
 
 std::unique_ptr<Routing> make_routing(const std::string& name, const Topology& topology,
                                       std::uint64_t seed) {
-  if (name == "xy") return std::make_unique<XyRouting>();
-  if (name == "yx") return std::make_unique<YxRouting>();
-  if (name == "west-first") return std::make_unique<WestFirstRouting>();
-  if (name == "odd-even") return std::make_unique<OddEvenRouting>(topology);
-  if (name == "adaptive") return std::make_unique<AdaptiveRouting>();
-  if (name == "o1turn") return std::make_unique<O1TurnRouting>(seed);
+  if (name == "xy") return std::make_unique<DimensionOrder<false>>(topology);
+  if (name == "yx") return std::make_unique<DimensionOrder<true>>(topology);
+  if (name == "o1turn") return std::make_unique<O1TurnRouting>(topology, seed);
   std::string allowed;
-  for (const std::string& known : routing_names()) allowed += (allowed.empty() ? "" : ", ") + known;
+  if (topology.torus()) {
+    // The others choose turns by the sides of a mesh; a torus has none.
+    allowed = "xy, yx, o1turn on a torus";
+  } else {
+    if (name == "west-first") return std::make_unique<WestFirstRouting>();
+    if (name == "odd-even") return std::make_unique<OddEvenRouting>(topology);
+    if (name == "adaptive") return std::make_unique<AdaptiveRouting>();
+    for (const std::string& known : routing_names()) {
+      allowed += (allowed.empty() ? "" : ", ") + known;
+    }
+  }
   throw InputError("noc.routing: '" + name + "' is not known; allowed: " + allowed);
 }
 

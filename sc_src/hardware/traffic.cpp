@@ -163,18 +163,25 @@ std::unique_ptr<TrafficPattern> make_traffic(const std::string& asked,
   return std::make_unique<HotSpot>(std::move(spots), options.hotspot_share, tiles);
 }
 
-TrafficLoad analyse(const TrafficPattern& pattern, int width, int height) {
-  const auto at = [width](int x, int y) { return static_cast<std::size_t>(y * width + x) * 5; };
-  const int tiles = width * height;
-  std::vector<double> load(static_cast<std::size_t>(tiles) * 5, 0);  // by tile and output port
+TrafficLoad analyse(const TrafficPattern& pattern, const Topology& topology) {
+  const auto tiles = static_cast<int>(topology.tiles());
+  constexpr unsigned kPorts = kDirections + 1;
+  std::vector<double> load(static_cast<std::size_t>(tiles) * kPorts, 0);  // by tile, output port
   TrafficLoad result;
   const auto add = [&](int s, int d, double share) {
-    int x = s % width, y = s / width;
-    const int to_x = d % width, to_y = d / width;
-    result.mean_routers += share * (std::abs(to_x - x) + std::abs(to_y - y) + 1);
-    for (; x != to_x; x += x < to_x ? 1 : -1) load[at(x, y) + (x < to_x ? 0 : 1)] += share;
-    for (; y != to_y; y += y < to_y ? 1 : -1) load[at(x, y) + (y < to_y ? 2 : 3)] += share;
-    load[at(x, y) + 4] += share;
+    auto tile = static_cast<std::uint32_t>(s);
+    const auto [dx, dy] = topology.hops(tile, static_cast<std::uint32_t>(d));
+    result.mean_routers += share * (std::abs(dx) + std::abs(dy) + 1);
+    const auto run = [&](int hops, Direction forward, Direction backward) {
+      const auto port = static_cast<unsigned>(hops > 0 ? forward : backward);
+      for (int i = std::abs(hops); i > 0; --i) {
+        load[tile * kPorts + port] += share;
+        tile = topology.link(tile, port).to;
+      }
+    };
+    run(dx, Direction::east, Direction::west);
+    run(dy, Direction::south, Direction::north);
+    load[tile * kPorts + kDirections] += share;
   };
   constexpr int kExact = 2048, kSamples = 256;
   TrafficRandom random(1);

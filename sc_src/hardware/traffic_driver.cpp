@@ -183,12 +183,8 @@ void TrafficDriver::deliver(Packet& p, Picoseconds now) {
       ++histogram_[latency];
       latency_sum_ += latency;
       ++latency_count_;
-      const int from_x = static_cast<int>(p.source) % width_;
-      const int from_y = static_cast<int>(p.source) / width_;
-      const int to_x = static_cast<int>(p.destination) % width_;
-      const int to_y = static_cast<int>(p.destination) / width_;
-      routers_sum_ +=
-          static_cast<std::uint64_t>(std::abs(to_x - from_x) + std::abs(to_y - from_y) + 1);
+      const auto [dx, dy] = network_.topology().hops(p.source, p.destination);
+      routers_sum_ += static_cast<std::uint64_t>(std::abs(dx) + std::abs(dy) + 1);
       --outstanding_;
     }
   }

@@ -17,6 +17,7 @@ MachineConfig machine_of(const FlitConfig& c) {
   MachineConfig m;
   m.tiles_x = c.width;
   m.tiles_y = c.height;
+  m.torus = c.torus;
   m.noc.routing = c.routing;
   m.noc.routing_seed = c.routing_seed;
   const double period = static_cast<double>(c.period) * 1e-12;
@@ -40,17 +41,18 @@ MessageTraffic::MessageTraffic(const FlitConfig& config, EventQueue& queue, std:
       network_(machine_of(config), queue),
       ends_((zero_load_cycles(config, 1, 1) - 1) * config.period) {
   check(config);
-  const auto width = static_cast<std::uint32_t>(config.width);
+  const Topology& topology = network_.topology();
   const std::uint32_t tiles = network_.tiles();
   for (std::uint32_t t = 0; t < tiles; ++t) {
-    const std::string label = "r" + std::to_string(t % width) + "_" + std::to_string(t / width);
+    const std::string label =
+        "r" + std::to_string(topology.x(t)) + "_" + std::to_string(topology.y(t));
     routers_.push_back(std::make_unique<Router>(label.c_str(), RouterConfig{network_, t}));
   }
   for (std::uint32_t t = 0; t < tiles; ++t) {
-    if (t % width + 1 < width) routers_[t]->connect(Direction::east, *routers_[t + 1]);
-    if (t % width > 0) routers_[t]->connect(Direction::west, *routers_[t - 1]);
-    if (t + width < tiles) routers_[t]->connect(Direction::south, *routers_[t + width]);
-    if (t >= width) routers_[t]->connect(Direction::north, *routers_[t - width]);
+    for (unsigned d = 0; d < kDirections; ++d) {
+      const Topology::Link& link = topology.link(t, d);
+      if (link.works) routers_[t]->connect(d, *routers_[link.to]);
+    }
   }
   source_free_.assign(tiles, 0);
   sink_free_.assign(tiles, 0);

@@ -1,6 +1,8 @@
 // Which controllers of a memory serve a tile.
 #include <algorithm>
 #include <cstddef>
+#include <utility>
+#include <vector>
 
 #include <tilewright/machine/topology.h>
 
@@ -14,26 +16,24 @@ using Assignment = IdVector<TileId, std::vector<DramId>>;
 /// wave from all sites, against the links, finds the sets in time proportional to the tiles,
 /// however many sites there are. Dead tiles have none.
 Assignment nearest_sets(const MachineConfig& machine, const DramConfig& memory) {
-  const auto tiles = static_cast<std::size_t>(machine.tiles());
-  Assignment sets(tiles);
-  std::vector<int> distance(tiles, -1);
-  std::vector<TileId> wave;
+  const Topology topology(machine);
+  std::vector<std::vector<DramId>> sets(topology.nodes());
+  std::vector<int> distance(topology.nodes(), -1);
+  std::vector<std::uint32_t> wave;
   for (std::uint32_t d = 0; d < memory.sites.size(); ++d) {
     const auto [x, y] = memory.sites[d];
-    const TileId t = machine.tile(x, y);
-    if (distance[index(t)] < 0) wave.push_back(t);
-    distance[index(t)] = 0;
-    sets[t].push_back(static_cast<DramId>(d));
+    const std::uint32_t tile = index(machine.tile(x, y));
+    if (distance[tile] < 0) wave.push_back(tile);
+    distance[tile] = 0;
+    sets[tile].push_back(static_cast<DramId>(d));
   }
-  const Topology topology(machine);
   for (int far = 1; !wave.empty(); ++far) {
-    std::vector<TileId> next;
-    for (const TileId from : wave) {
-      for (unsigned d = 0; d < kDirections; ++d) {
-        const std::uint32_t neighbour = topology.link(index(from), d).to;
-        if (neighbour == Topology::kNone || !topology.link_back(index(from), d).works) continue;
-        const TileId to = static_cast<TileId>(neighbour);
-        int& hops = distance[index(to)];
+    std::vector<std::uint32_t> next;
+    for (const std::uint32_t from : wave) {
+      for (unsigned port = 0; port < topology.ports(from); ++port) {
+        const std::uint32_t to = topology.link(from, port).to;
+        if (to == Topology::kNone || !topology.link_back(from, port).works) continue;
+        int& hops = distance[to];
         if (hops < 0) {
           hops = far;
           next.push_back(to);
@@ -41,14 +41,18 @@ Assignment nearest_sets(const MachineConfig& machine, const DramConfig& memory) 
         if (hops == far) sets[to].insert(sets[to].end(), sets[from].begin(), sets[from].end());
       }
     }
-    for (const TileId t : next) {
-      auto& set = sets[t];
+    for (const std::uint32_t node : next) {
+      auto& set = sets[node];
       std::sort(set.begin(), set.end());
       set.erase(std::unique(set.begin(), set.end()), set.end());
     }
     wave.swap(next);
   }
-  return sets;
+  Assignment result(topology.tiles());
+  for (std::uint32_t t = 0; t < topology.tiles(); ++t) {
+    result[static_cast<TileId>(t)] = std::move(sets[t]);
+  }
+  return result;
 }
 
 /// One controller per tile out of its nearest ones, so that the numbers of clients are even: tiles

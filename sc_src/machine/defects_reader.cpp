@@ -9,8 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <tilewright/machine/topology.h>
-
 #include "readers.h"
 
 namespace tilewright {
@@ -74,6 +72,11 @@ void read_dead_tiles(const Section& defects, MachineConfig& m) {
 void read_dead_links(const Section& defects, MachineConfig& m) {
   const std::vector<bool> dead = m.dead_map();
   std::set<std::pair<TileId, TileId>> seen;
+  if (m.fabric && defects.has("dead_links")) {
+    defects.fail("dead_links",
+                 "links are named by the tiles of a mesh that they join; a machine "
+                 "with switches has none");
+  }
   for (const Section& entry : defects.sections("dead_links")) {
     if (entry.has("between") == (entry.has("from") || entry.has("to"))) {
       entry.fail("",
@@ -164,13 +167,6 @@ void read_defects(const Section& defects, MachineConfig& m) {
   read_stragglers(defects, "delayed_tiles", m, m.defects.delay, read_delay);
   drop(m.defects.speed, 1.0);
   drop(m.defects.delay, Seconds(0));
-  const auto [from, to] = Topology(m).unreachable();
-  if (from != Topology::kNone) {
-    defects.fail(
-        "", fmt::format("tile {} cannot reach tile {}: dead tiles and links cut the mesh "
-                        "apart; name the tiles that are cut off as dead too",
-                        print(static_cast<TileId>(from), m), print(static_cast<TileId>(to), m)));
-  }
 }
 
 }  // namespace tilewright

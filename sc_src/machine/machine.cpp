@@ -7,6 +7,12 @@
 
 namespace tilewright {
 
+std::string MachineConfig::node_name(TileId node) const {
+  const auto all = static_cast<std::uint32_t>(tiles());
+  if (fabric && index(node) >= all) return fabric->switches[index(node) - all];
+  return fmt::format("({},{})", x(node), y(node));
+}
+
 bool MachineConfig::is_spare(TileId t) const {
   const std::pair<int, int> at{x(t), y(t)};
   for (const auto& s : spare) {
@@ -52,6 +58,19 @@ MachineConfig MachineConfig::without_stragglers() const {
 }
 
 bool MachineConfig::crosses_die(TileId a, TileId b) const { return die(a) != die(b); }
+
+bool MachineConfig::crosses_wafer(TileId a, TileId b) const {
+  const int wide = width() / wafers_x, high = height() / wafers_y;
+  return x(a) / wide != x(b) / wide || y(a) / high != y(b) / high;
+}
+
+std::vector<NamedLinkConfig> MachineConfig::link_kinds() const {
+  if (fabric) return fabric->kinds;
+  std::vector<NamedLinkConfig> kinds{{"on-die", noc.link}};
+  if (dies_x * dies_y > 1) kinds.push_back({"die-to-die", noc.die_link});
+  if (wafers_x * wafers_y > 1) kinds.push_back({"wafer-to-wafer", noc.wafer_link});
+  return kinds;
+}
 
 int MachineConfig::hops(TileId a, TileId b) const {
   return std::abs(x(a) - x(b)) + std::abs(y(a) - y(b));

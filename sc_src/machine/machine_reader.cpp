@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <tilewright/base/error.h>
+#include <tilewright/machine/route_table.h>
 #include <tilewright/machine/topology.h>
 
 #include "readers.h"
@@ -23,9 +24,21 @@ using Coordinates = std::vector<std::pair<int, int>>;
 
 /// What `assumed` may name.
 std::vector<std::string> schema_keys() {
-  std::vector<std::string> keys{"mesh.dies",
+  std::vector<std::string> keys{"mesh.wafers",
+                                "mesh.dies",
                                 "mesh.tiles_per_die",
                                 "mesh.spare",
+                                "mesh.wrap",
+                                "cluster.nodes",
+                                "cluster.devices",
+                                "cluster.port_bandwidth",
+                                "cluster.port_latency",
+                                "cluster.nic_bandwidth",
+                                "cluster.nic_latency",
+                                "cluster.nodes_per_leaf",
+                                "cluster.taper",
+                                "cluster.fabric_latency",
+                                "fabric.file",
                                 "tile.vector.throughput",
                                 "tile.sram.capacity",
                                 "tile.sram.bandwidth",
@@ -33,6 +46,8 @@ std::vector<std::string> schema_keys() {
                                 "noc.hop_latency",
                                 "noc.die_link_bandwidth",
                                 "noc.die_hop_latency",
+                                "noc.wafer_link_bandwidth",
+                                "noc.wafer_hop_latency",
                                 "noc.routing",
                                 "noc.routing_seed",
                                 "noc.switching",
@@ -48,13 +63,15 @@ std::vector<std::string> schema_keys() {
                                 "dram.capacity",
                                 "dram.latency",
                                 "dram.policy",
+                                "dram.per_tile",
                                 "dram.per_die",
                                 "dram.sites",
                                 "host.bandwidth",
                                 "host.capacity",
                                 "host.latency",
                                 "host.policy",
-                                "host.per_die",
+                                "host.per_tile",
+                                 "host.per_die",
                                 "host.sites"};
   for (const std::string& key : matrix_keys()) keys.push_back(key);
   return keys;
@@ -92,14 +109,29 @@ Coordinates on_every_die(const MachineConfig& m, const Coordinates& in_die) {
 }
 
 void read_mesh(const Section& mesh, MachineConfig& m) {
-  std::tie(m.dies_x, m.dies_y) = read_extent(mesh, "dies", std::pair<int, int>{1, 1});
+  constexpr std::pair<int, int> kOne{1, 1};
+  std::tie(m.wafers_x, m.wafers_y) = read_extent(mesh, "wafers", kOne);
+  std::tie(m.dies_x, m.dies_y) = read_extent(mesh, "dies", kOne);
   std::tie(m.tiles_x, m.tiles_y) = read_extent(mesh, "tiles_per_die");
   double all = 1;
-  for (const int n : {m.dies_x, m.dies_y, m.tiles_x, m.tiles_y}) all *= n;
+  for (const int n : {m.wafers_x, m.wafers_y, m.dies_x, m.dies_y, m.tiles_x, m.tiles_y}) all *= n;
   if (all > static_cast<double>(kMaxTiles)) {
-    mesh.fail("tiles_per_die",
-              fmt::format("{} × {} dies of {} × {} tiles are {:.0f} tiles; at most {} are possible",
-                          m.dies_x, m.dies_y, m.tiles_x, m.tiles_y, all, kMaxTiles));
+    mesh.fail(
+        "tiles_per_die",
+        fmt::format("{}{} × {} dies of {} × {} tiles are {:.0f} tiles; at most {} are possible",
+                    m.wafers_x * m.wafers_y > 1
+                        ? fmt::format("{} × {} wafers of ", m.wafers_x, m.wafers_y)
+                        : "",
+                    m.dies_x, m.dies_y, m.tiles_x, m.tiles_y, all, kMaxTiles));
+  }
+  m.dies_x *= m.wafers_x;
+  m.dies_y *= m.wafers_y;
+  m.torus = mesh.choice<bool>("wrap", {{"none", false}, {"torus", true}}, "none");
+  if (m.torus && (m.width() == 2 || m.height() == 2)) {
+    mesh.fail("wrap",
+              fmt::format("a torus of {} × {} tiles would join two tiles twice; wanted: sides "
+                          "of 1 or of at least 3 tiles",
+                          m.width(), m.height()));
   }
   const Coordinates spare = read_coordinates(mesh, "spare", m.tiles_x, m.tiles_y, "die");
   if (spare.size() == static_cast<std::size_t>(m.tiles_x * m.tiles_y)) {
@@ -121,31 +153,6 @@ Bytes read_capacity(const Section& section) {
   return capacity;
 }
 
-/// A time the kernel's 1 ps resolution can express.
-Seconds read_latency(const Section& section, const std::string& key,
-                     std::optional<Seconds> fallback = {}) {
-  const Seconds latency = section.seconds(key, fallback);
-  if (latency.value() > 1) {
-    section.fail(key, to_string(latency) + " is out of range; wanted: 0 s to 1 s");
-  }
-  if (latency.value() > 0 && latency.value() < 0.5e-12) {
-    section.fail(key,
-                 to_string(latency) + " is below the resolution of 1 ps and would count as 0 s");
-  }
-  return latency;
-}
-
-/// Simulated time is 64 bits of picoseconds: a bandwidth so low that moving one memory's content
-/// overflows them is a slip of the unit.
-void check_transfer_time(const Section& section, const std::string& key, Bandwidth bandwidth,
-                         Bytes amount, const std::string& what) {
-  constexpr double kLongest = 1e6;  // seconds; 2^62 ps are 4.6e6
-  if (amount.value() / bandwidth.value() <= kLongest) return;
-  section.fail(key, fmt::format("{} is too low: {} of {} would take longer than {:.0f} s, near the "
-                                "end of 64-bit simulated time",
-                                to_string(bandwidth), what, to_string(amount), kLongest));
-}
-
 void read_tile(const Section& tile, MachineConfig& m) {
   read_matrix(tile.section("matrix"), m.matrix);
   m.vector.throughput = tile.section("vector").frequency("throughput");
@@ -155,36 +162,48 @@ void read_tile(const Section& tile, MachineConfig& m) {
   check_transfer_time(sram, "bandwidth", m.sram.bandwidth, m.sram.capacity, "one SRAM");
 }
 
-void read_noc(const Section& noc, MachineConfig& m) {
-  m.noc.link.bandwidth = noc.bandwidth("link_bandwidth");
-  m.noc.link.latency = read_latency(noc, "hop_latency");
-  m.noc.die_link.bandwidth = noc.bandwidth("die_link_bandwidth", m.noc.link.bandwidth);
-  m.noc.die_link.latency = read_latency(noc, "die_hop_latency", m.noc.link.latency);
-  m.noc.routing =
-      read_name(noc, "routing", {"xy", "yx", "west-first", "odd-even", "adaptive", "o1turn"});
-  m.noc.routing_seed = static_cast<std::uint64_t>(
-      noc.integer("routing_seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
-  m.noc.switching = read_name(noc, "switching", {"cut-through"});
-  const double diameter = m.width() + m.height();
-  for (const auto& [key, link] :
-       {std::pair{"hop_latency", m.noc.link}, std::pair{"die_hop_latency", m.noc.die_link}}) {
-    if (diameter * link.latency.value() > 1e6) {
-      noc.fail(key, fmt::format("{} per hop over a mesh of {} × {} tiles overflows simulated time",
-                                to_string(link.latency), m.width(), m.height()));
+/// Links of a mesh, by kind.
+void read_mesh_links(const Section& noc, MachineConfig& m) {
+  const auto read = [&](const std::string& prefix, LinkConfig& link, const LinkConfig* fallback) {
+    const std::string bandwidth = prefix + "link_bandwidth", latency = prefix + "hop_latency";
+    link.bandwidth =
+        fallback ? noc.bandwidth(bandwidth, fallback->bandwidth) : noc.bandwidth(bandwidth);
+    link.latency =
+        fallback ? read_latency(noc, latency, fallback->latency) : read_latency(noc, latency);
+    if ((m.width() + m.height()) * link.latency.value() > 1e6) {
+      noc.fail(latency,
+               fmt::format("{} per hop over a mesh of {} × {} tiles overflows simulated time",
+                           to_string(link.latency), m.width(), m.height()));
     }
+    check_transfer_time(noc, bandwidth, link.bandwidth, m.sram.capacity, "one SRAM");
+  };
+  read("", m.noc.link, nullptr);
+  read("die_", m.noc.die_link, &m.noc.link);
+  read("wafer_", m.noc.wafer_link, &m.noc.die_link);
+}
+
+void read_noc(const Section& noc, MachineConfig& m) {
+  if (m.fabric) {
+    m.noc.routing = read_name(noc, "routing", {"shortest", "up-down"});
+  } else {
+    read_mesh_links(noc, m);
+    m.noc.routing =
+        read_name(noc, "routing", {"xy", "yx", "west-first", "odd-even", "adaptive", "o1turn"});
+    if (m.torus && m.noc.routing != "xy" && m.noc.routing != "yx" && m.noc.routing != "o1turn") {
+      noc.fail("routing", fmt::format("'{}' chooses its turns by the sides of a mesh; allowed on a "
+                                      "torus: xy, yx, o1turn",
+                                      m.noc.routing));
+    }
+    m.noc.routing_seed = static_cast<std::uint64_t>(
+        noc.integer("routing_seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
   }
-  check_transfer_time(noc, "link_bandwidth", m.noc.link.bandwidth, m.sram.capacity, "one SRAM");
-  check_transfer_time(noc, "die_link_bandwidth", m.noc.die_link.bandwidth, m.sram.capacity,
-                      "one SRAM");
+  m.noc.switching = read_name(noc, "switching", {"cut-through", "store-and-forward", "circuit"});
 }
 
 /// The memory file that `dram.memory` names, beside the platform file, and what goes with it.
 void read_banked(const Section& dram, const Document& document, MachineConfig& m) {
   DramConfig& d = m.dram;
-  const std::filesystem::path file = dram.text("memory");
-  const std::filesystem::path beside = std::filesystem::path(document.path()).parent_path();
-  d.part = read_memory_part(
-      Document::load((file.is_absolute() ? file : beside / file).string(), "memory"));
+  d.part = read_memory_part(load_beside(document, dram.text("memory"), "memory"));
   d.part.channels *= dram.integer("parts", 1, 1024, 1);
   if (dram.has("mapping")) {
     d.part.mapping = read_mapping(dram, "mapping", d.part);
@@ -206,13 +225,22 @@ void read_bandwidth_model(const Section& memory, DramConfig& d) {
   d.latency = read_latency(memory, "latency");
 }
 
-/// Where the controllers of a memory are, and who uses which. `kind` as in "a machine without
-/// DRAM".
-void read_controllers(const Section& memory, const MachineConfig& m, const std::string& kind,
-                      DramConfig& d) {
-  d.policy = memory.choice<DramPolicy>(
-      "policy", {{"nearest", DramPolicy::nearest}, {"interleaved", DramPolicy::interleaved}},
-      "nearest");
+/// Where the controllers of a memory are. `kind` as in "a machine without DRAM".
+void read_sites(const Section& memory, const MachineConfig& m, const std::string& kind,
+                DramConfig& d) {
+  if (memory.flag("per_tile", false)) {
+    for (const std::string key : {"per_die", "sites"}) {
+      if (memory.has(key)) {
+        memory.fail(key, "every tile has a controller already (per_tile: true)");
+      }
+    }
+    const std::vector<bool> dead = m.dead_map();
+    for (int t = 0; t < m.tiles(); ++t) {
+      const auto tile = static_cast<TileId>(t);
+      if (!dead[index(tile)]) d.sites.emplace_back(m.x(tile), m.y(tile));
+    }
+    return;
+  }
   d.sites = on_every_die(m, read_coordinates(memory, "per_die", m.tiles_x, m.tiles_y, "die"));
   const std::size_t per_die = d.sites.size();
   std::set<std::pair<int, int>> taken(d.sites.begin(), d.sites.end());
@@ -242,6 +270,15 @@ void read_controllers(const Section& memory, const MachineConfig& m, const std::
                             "[x, y], or no such section for a machine without {}",
                             kind));
   }
+}
+
+/// Where the controllers of a memory are, who uses which, and that their rate can be counted.
+void read_controllers(const Section& memory, const MachineConfig& m, const std::string& kind,
+                      DramConfig& d) {
+  d.policy = memory.choice<DramPolicy>(
+      "policy", {{"nearest", DramPolicy::nearest}, {"interleaved", DramPolicy::interleaved}},
+      "nearest");
+  read_sites(memory, m, kind, d);
   check_transfer_time(memory, d.model == "banked" ? "memory" : "bandwidth", d.bandwidth, d.capacity,
                       "one controller's memory");
 }
@@ -259,6 +296,54 @@ void read_dram(const Section& dram, const Document& document, MachineConfig& m) 
 void read_host(const Section& host, MachineConfig& m) {
   read_bandwidth_model(host, m.host);
   read_controllers(host, m, "a second memory tier", m.host);
+}
+
+/// Which of several sections is given; the first if none is.
+std::string one_of(const Section& root, const std::vector<std::string>& keys) {
+  std::string found;
+  for (const std::string& key : keys) {
+    if (!root.has(key)) continue;
+    if (!found.empty()) {
+      root.fail(key, fmt::format("the machine has '{}' already; wanted: one of {}", found,
+                                 fmt::join(keys, ", ")));
+    }
+    found = key;
+  }
+  return found.empty() ? keys.front() : found;
+}
+
+/// All tiles reach each other, by a routing that goes round what is missing and cannot deadlock.
+void check_routes(const Section& root, const MachineConfig& m) {
+  const Topology topology(m);
+  const auto [from, to] = topology.unreachable();
+  if (from != Topology::kNone) {
+    const std::string text =
+        fmt::format("tile {} cannot reach tile {}", topology.name(from), topology.name(to));
+    if (!topology.defective()) root.fail("fabric", text + "; wanted: links that join all tiles");
+    root.fail("defects", text +
+                             ": dead tiles and links cut the machine apart; name the tiles that "
+                             "are cut off as dead too");
+  }
+  if (m.fabric) {
+    const std::vector<std::uint32_t> circle = RouteTable(topology, m).dependency_cycle(topology);
+    if (circle.empty()) return;
+    root.fail(
+        root.has("cluster") ? "cluster" : "fabric",
+        fmt::format("noc.routing '{}' can deadlock here: packets may wait for each other along "
+                    "{}; 'up-down' cannot",
+                    m.noc.routing, topology.circle_text(circle)));
+  }
+  if (!topology.defective()) return;
+  const Section noc = root.section("noc");
+  if (m.torus) {
+    root.fail("defects",
+              "dead tiles and links are not possible on a torus; wanted: mesh.wrap none");
+  }
+  if (m.noc.routing != "xy" && m.noc.routing != "yx") {
+    noc.fail("routing", fmt::format("'{}' does not go round dead tiles and links; allowed with "
+                                    "defects: xy, yx",
+                                    m.noc.routing));
+  }
 }
 
 void read_assumptions(const Section& root, const Document& document, MachineConfig& m) {
@@ -326,6 +411,34 @@ std::vector<std::pair<int, int>> read_coordinates(const Section& section, const 
   return result;
 }
 
+Seconds read_latency(const Section& section, const std::string& key,
+                     std::optional<Seconds> fallback) {
+  const Seconds latency = section.seconds(key, fallback);
+  if (latency.value() > 1) {
+    section.fail(key, to_string(latency) + " is out of range; wanted: 0 s to 1 s");
+  }
+  if (latency.value() > 0 && latency.value() < 0.5e-12) {
+    section.fail(key,
+                 to_string(latency) + " is below the resolution of 1 ps and would count as 0 s");
+  }
+  return latency;
+}
+
+void check_transfer_time(const Section& section, const std::string& key, Bandwidth bandwidth,
+                         Bytes amount, const std::string& what) {
+  constexpr double kLongest = 1e6;  // seconds; 2^62 ps are 4.6e6
+  if (amount.value() / bandwidth.value() <= kLongest) return;
+  section.fail(key, fmt::format("{} is too low: {} of {} would take longer than {:.0f} s, near the "
+                                "end of 64-bit simulated time",
+                                to_string(bandwidth), what, to_string(amount), kLongest));
+}
+
+Document load_beside(const Document& document, const std::string& file, const std::string& kind) {
+  const std::filesystem::path path = file;
+  const std::filesystem::path beside = std::filesystem::path(document.path()).parent_path();
+  return Document::load((path.is_absolute() ? path : beside / path).string(), kind);
+}
+
 bool row_major(const std::pair<int, int>& a, const std::pair<int, int>& b) {
   return std::tie(a.second, a.first) < std::tie(b.second, b.first);
 }
@@ -335,15 +448,20 @@ MachineConfig read_machine(const Document& document) {
   MachineConfig m;
   m.name = root.text("machine");
   if (m.name.empty()) root.fail("machine", "the name is empty; wanted: a name for reports");
-  read_mesh(root.section("mesh"), m);
+  std::optional<Document> edges;
+  if (one_of(root, {"mesh", "cluster", "fabric"}) == "mesh") {
+    read_mesh(root.section("mesh"), m);
+  } else if (root.has("cluster")) {
+    read_cluster_size(root.section("cluster"), m);
+  } else {
+    edges = read_edge_list_size(root.section("fabric"), document, m);
+  }
   read_tile(root.section("tile"), m);
+  if (root.has("cluster")) read_cluster(root.section("cluster"), m);
+  if (edges) read_edge_list(*edges, m);
   read_noc(root.section("noc"), m);
   read_defects(root.section("defects"), m);
-  if (Topology(m).defective() && m.noc.routing != "xy" && m.noc.routing != "yx") {
-    root.section("noc").fail("routing", fmt::format("'{}' does not go round dead tiles and links; "
-                                                    "allowed with defects: xy, yx",
-                                                    m.noc.routing));
-  }
+  check_routes(root, m);
   if (root.has("dram")) read_dram(root.section("dram"), document, m);
   if (root.has("host")) read_host(root.section("host"), m);
   read_assumptions(root, document, m);

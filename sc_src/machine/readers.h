@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,23 @@ std::vector<std::pair<int, int>> read_coordinates(const Section& section, const 
                                                   int width, int height, const std::string& inside);
 /// The order of coordinates by rows.
 bool row_major(const std::pair<int, int>& a, const std::pair<int, int>& b);
+
+/// A time the kernel's 1 ps resolution can express.
+Seconds read_latency(const Section& section, const std::string& key,
+                     std::optional<Seconds> fallback = {});
+/// Simulated time is 64 bits of picoseconds: a bandwidth so low that moving one memory's content
+/// overflows them is a slip of the unit.
+void check_transfer_time(const Section& section, const std::string& key, Bandwidth bandwidth,
+                         Bytes amount, const std::string& what);
+/// The document of a file named in `document`, its path relative to that.
+Document load_beside(const Document& document, const std::string& file, const std::string& kind);
+
+/// `cluster` and edge lists, each in two steps: how many tiles there are, then, when the tile's
+/// SRAM is known, what joins them.
+void read_cluster_size(const Section& cluster, MachineConfig& m);
+void read_cluster(const Section& cluster, MachineConfig& m);
+Document read_edge_list_size(const Section& section, const Document& platform, MachineConfig& m);
+void read_edge_list(const Document& list, MachineConfig& m);
 
 /// `defects`. The mesh has been read.
 void read_defects(const Section& defects, MachineConfig& m);

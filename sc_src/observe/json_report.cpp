@@ -72,6 +72,19 @@ Json utilisation(const Utilisation& u) {
   return Json{{"mean", u.mean}, {"max", u.max}, {"busiest", u.where}};
 }
 
+Json hottest_json(const HottestLink& link) {
+  Json causes = Json::object(), flows = Json::array();
+  for (int c = 0; c < kCauses; ++c) {
+    causes[to_string(static_cast<Cause>(c))] = whole(link.by_cause[static_cast<std::size_t>(c)]);
+  }
+  for (const LinkFlow& f : link.flows) {
+    flows.push_back(Json{
+        {"from", f.from}, {"to", f.to}, {"cause", to_string(f.cause)}, {"bytes", whole(f.bytes)}});
+  }
+  return Json{{"from", link.from}, {"to", link.to},  {"busy", link.busy},
+              {"bytes", causes},   {"flows", flows}, {"flows_in_all", link.all_flows}};
+}
+
 double per_second(double amount, Seconds time) {
   return time > Seconds(0) ? amount / time.value() : 0;
 }
@@ -114,6 +127,7 @@ std::string json_report(const Result& r) {
   j["stages"] = Json::array();
   for (const StageResult& s : r.stages) j["stages"].push_back(stage_json(s));
   j["links"] = utilisation(r.links);
+  if (r.hottest_link) j["links"]["hottest"] = hottest_json(*r.hottest_link);
   j["dram"] = utilisation(r.dram);
   j["dram"]["read_bytes"] = whole(r.dram_read);
   j["dram"]["written_bytes"] = whole(r.dram_written);

@@ -1,6 +1,7 @@
 // From the hardware's counters to the figures of a result (docs/result.md has every formula).
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -67,25 +68,25 @@ std::array<Communication, kCauses> communication(const std::vector<const TileSta
   return result;
 }
 
-std::string coordinates(const MachineConfig& machine, TileId t) {
-  return fmt::format("({},{})", machine.x(t), machine.y(t));
-}
-
 double fraction(Picoseconds part, Picoseconds whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
 Utilisation link_utilisation(const MachineConfig& machine, const RunStatistics& run) {
   Utilisation u;
+  const LinkStatistics* busiest = nullptr;
   for (const LinkStatistics& link : run.links) {
     const double busy = fraction(link.busy, run.end);
     u.mean += busy / static_cast<double>(run.links.size());
     if (busy > u.max) {
       u.max = busy;
-      u.where = fmt::format("link {}->{} {}", coordinates(machine, link.from),
-                            coordinates(machine, link.to),
-                            link.kind == LinkKind::die ? "die-to-die" : "on-die");
+      busiest = &link;
     }
+  }
+  if (busiest != nullptr) {
+    u.where = fmt::format("link {}->{} {}", machine.node_name(busiest->from),
+                          machine.node_name(busiest->to),
+                          machine.link_kinds()[static_cast<std::size_t>(busiest->kind)].name);
   }
   return u;
 }
@@ -100,7 +101,7 @@ struct Controllers {
 
 std::string controller_name(const Controllers& c, std::size_t i) {
   return fmt::format("{} {} at {}", c.name, i,
-                     coordinates(c.machine, c.counted[static_cast<DramId>(i)].site));
+                     c.machine.node_name(c.counted[static_cast<DramId>(i)].site));
 }
 
 Utilisation utilisation(const Controllers& c, Picoseconds end) {
@@ -157,43 +158,47 @@ MemoryPeaks memory_peaks(const MachineConfig& machine, const RunStatistics& run)
     const auto t = static_cast<TileId>(i);
     if (run.tiles[t].sram_peak <= most) continue;
     most = run.tiles[t].sram_peak;
-    m.sram_where = "tile " + coordinates(machine, t);
+    m.sram_where = "tile " + machine.node_name(t);
   }
   m.sram = Bytes(static_cast<double>(most));
   return m;
 }
 
-/// What crosses a full cut of the mesh in one direction, and how fast it can.
+/// What crosses a cut of the machine in one direction, and how fast it can.
 struct Cut {
   Bytes bytes{0};
   Bandwidth bandwidth{0};
 };
 
-/// Over every vertical and every horizontal full cut, in both directions: bytes over the cut / the
-/// summed bandwidth of its links in that direction; the largest counts.
+/// The cut a link belongs to. On a mesh: that between its two columns (or rows), all of whose links
+/// of one direction belong to it; on a torus the last column is followed by the first. In a fabric
+/// every link is one by itself.
+std::size_t cut_of(const MachineConfig& machine, const LinkStatistics& link, std::size_t number) {
+  if (machine.fabric) return number;
+  const int x0 = machine.x(link.from), x1 = machine.x(link.to);
+  const int y0 = machine.y(link.from), y1 = machine.y(link.to);
+  const bool vertical = x0 != x1;
+  const int from = vertical ? x0 : y0, to = vertical ? x1 : y1;
+  const bool wraps = std::abs(from - to) > 1;
+  const bool forward = (to > from) != wraps;
+  const int low = wraps ? std::max(from, to) : std::min(from, to);
+  return static_cast<std::size_t>(low) * 4 + (vertical ? 0 : 2) + (forward ? 0 : 1);
+}
+
+/// Over every cut: bytes over the cut / the summed bandwidth of its links; the largest counts.
 Seconds bisection_bound(const MachineConfig& machine, const RunStatistics& run) {
-  // A link between x and x+1 belongs to the vertical cut x, and so on; links of one direction only
-  // share a Cut. Order: right, left, down, up.
-  const auto columns = static_cast<std::size_t>(machine.width());
-  const auto rows = static_cast<std::size_t>(machine.height());
-  std::array<std::vector<Cut>, 4> cuts{std::vector<Cut>(columns), std::vector<Cut>(columns),
-                                       std::vector<Cut>(rows), std::vector<Cut>(rows)};
+  const std::vector<NamedLinkConfig> kinds = machine.link_kinds();
+  std::vector<Cut> cuts;
+  std::size_t number = 0;
   for (const LinkStatistics& link : run.links) {
-    const int x0 = machine.x(link.from), x1 = machine.x(link.to);
-    const int y0 = machine.y(link.from), y1 = machine.y(link.to);
-    const bool vertical = x0 != x1;
-    const bool forward = vertical ? x1 > x0 : y1 > y0;
-    const int low = vertical ? std::min(x0, x1) : std::min(y0, y1);
-    const std::size_t direction = (vertical ? 0u : 2u) + (forward ? 0u : 1u);
-    Cut& cut = cuts[direction][static_cast<std::size_t>(low)];
-    cut.bytes += Bytes(static_cast<double>(link.bytes));
-    cut.bandwidth += machine.noc.of(link.kind).bandwidth;
+    const std::size_t i = cut_of(machine, link, number++);
+    if (i >= cuts.size()) cuts.resize(i + 1);
+    cuts[i].bytes += Bytes(static_cast<double>(link.bytes));
+    cuts[i].bandwidth += kinds[static_cast<std::size_t>(link.kind)].link.bandwidth;
   }
   Seconds bound{0};
-  for (const auto& direction : cuts) {
-    for (const Cut& cut : direction) {
-      if (cut.bandwidth > Bandwidth(0)) bound = std::max(bound, cut.bytes / cut.bandwidth);
-    }
+  for (const Cut& cut : cuts) {
+    if (cut.bandwidth > Bandwidth(0)) bound = std::max(bound, cut.bytes / cut.bandwidth);
   }
   return bound;
 }
@@ -245,7 +250,7 @@ void summarise_stragglers(const MachineConfig& machine, const Program& program, 
       const Seconds delay = machine.delay(t);
       if (speed == 1 && delay == Seconds(0)) continue;
       result.stragglers.push_back({static_cast<int>(group.stage), group.name,
-                                   static_cast<int>(rank), coordinates(machine, t), speed, delay});
+                                   static_cast<int>(rank), machine.node_name(t), speed, delay});
     }
   }
 }

@@ -199,8 +199,8 @@ void bounds(Out out, const Result& r) {
       {"pipeline", r.bounds.pipeline, "the schedule with matrix work only, links free",
        "the pipeline schedule of the matrix engines"},
       {"dram", r.bounds.dram, "bytes of the busiest controller at its bandwidth", "DRAM bandwidth"},
-      {"bisection", r.bounds.bisection, "bytes over the busiest full cut of the mesh",
-       "the bandwidth across the mesh"}};
+      {"bisection", r.bounds.bisection, "bytes over the busiest cut of the network",
+       "the bandwidth of the network"}};
   if (r.bounds.host > Seconds(0)) {
     rows.push_back({"host", r.bounds.host, "bytes of the busiest host controller at its bandwidth",
                     "the bandwidth of the host memory"});
@@ -372,9 +372,35 @@ void memory(Out out, const char* name, Bytes peak, Bytes capacity, const std::st
                  where.empty() ? "" : ": " + where);
 }
 
+/// Who loads the busiest link: "tensor 80.0 %, memory 20.0 %; most of it (2,0) to (7,0) tensor
+/// ...".
+void hottest_link(Out out, const HottestLink& link) {
+  Bytes all{0};
+  for (const Bytes b : link.by_cause) all += b;
+  if (!(all > Bytes(0))) return;
+  std::string text = fmt::format("{}->{} carries", link.from, link.to);
+  const char* separator = " ";
+  for (int c = 0; c < kCauses; ++c) {
+    const Bytes b = link.by_cause[static_cast<std::size_t>(c)];
+    if (!(b > Bytes(0))) continue;
+    text += fmt::format("{}{} {}", separator, to_string(static_cast<Cause>(c)), percent(b / all));
+    separator = ", ";
+  }
+  text += fmt::format(" for {} flow{}:", link.all_flows, link.all_flows == 1 ? "" : "s");
+  separator = " ";
+  for (const LinkFlow& f : link.flows) {
+    text += fmt::format("{}{} to {} {} {}", separator, f.from, f.to, to_string(f.cause),
+                        to_string(f.bytes));
+    separator = ", ";
+  }
+  if (link.flows.size() < link.all_flows) text += ", ...";
+  fmt::format_to(out, "{}", wrapped(text, 4, 6));
+}
+
 void resources(Out out, const Result& r) {
   fmt::format_to(out, "Links and memory\n");
   resource(out, "links", r.links);
+  if (r.hottest_link) hottest_link(out, *r.hottest_link);
   if (r.memory.dram_capacity > Bytes(0)) resource(out, "DRAM", r.dram);
   if (r.memory.host_capacity > Bytes(0)) resource(out, "host", r.host);
   memory(out, "SRAM", r.memory.sram, r.memory.sram_capacity, r.memory.sram_where);

@@ -26,7 +26,11 @@ std::string tile_scope(const MachineConfig& machine, TileId tile) {
   return "tiles." + place(machine, tile);
 }
 std::string link_scope(const MachineConfig& machine, const LinkPlace& link) {
-  return "links." + place(machine, link.from) + "_to_" + place(machine, link.to);
+  const auto end = [&](TileId node) {
+    const bool tile = index(node) < static_cast<std::uint32_t>(machine.tiles());
+    return tile ? place(machine, node) : machine.node_name(node);
+  };
+  return "links." + end(link.from) + "_to_" + end(link.to);
 }
 std::string dram_scope(DramId dram) { return "controllers.dram" + std::to_string(index(dram)); }
 
@@ -66,9 +70,9 @@ Picoseconds longest_lead(const MachineConfig& machine, const Program& program) {
       if (i.op == Opcode::load) most = std::max(most, i.share.total / i.share.parts + 1);
     }
   }
-  Bandwidth slowest = machine.noc.link.bandwidth;
-  if (machine.dies_x * machine.dies_y > 1) {
-    slowest = std::min(slowest, machine.noc.die_link.bandwidth);
+  Bandwidth slowest = Bandwidth::unlimited();
+  for (const NamedLinkConfig& kind : machine.link_kinds()) {
+    slowest = std::min(slowest, kind.link.bandwidth);
   }
   return to_picoseconds(Bytes(static_cast<double>(most)) / slowest) + 1;
 }
@@ -256,7 +260,7 @@ void Waves::dram_changes(Picoseconds now, std::uint32_t id) {
 }
 
 void Waves::link_claimed(Picoseconds now, std::uint32_t link, Picoseconds head, Picoseconds start,
-                         Picoseconds end) {
+                         Picoseconds end, const Packet&) {
   Parts& p = *parts_;
   if (p.over || end <= p.from) return;
   // What is claimed before the window may reach into it.

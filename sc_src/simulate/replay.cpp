@@ -107,10 +107,10 @@ void fill_stages(const Program& program, const RunStatistics& run, Result& resul
 
 Result replay(const MachineConfig& machine, const Program& program, const std::string& name,
               const SimulateOptions& options) {
-  const RunStatistics& run = run_platform(machine, program, options);
+  Result result;
+  const RunStatistics& run = run_platform(machine, program, options, result);
 
   options.enter("report");
-  Result result;
   result.machine = machine.name;
   result.model = name;
   summarise(machine, run, result);

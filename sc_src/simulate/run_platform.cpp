@@ -1,14 +1,16 @@
 #include "run_platform.h"
 
 #include <memory>
+#include <ostream>
 
 #include <tilewright/base/error.h>
 #include <tilewright/hardware/platform.h>
+#include <tilewright/observe/link_loads.h>
 
 namespace tilewright {
 
 const RunStatistics& run_platform(const MachineConfig& machine, const Program& program,
-                                  const SimulateOptions& options) {
+                                  const SimulateOptions& options, Result& result) {
   options.enter("elaborate");
   PlatformOptions platform_options;
   platform_options.progress = options.progress;
@@ -22,6 +24,9 @@ const RunStatistics& run_platform(const MachineConfig& machine, const Program& p
     waves = std::make_unique<Waves>(options.waves, machine, program, *platform);
   }
 
+  std::unique_ptr<LinkLoads> loads;
+  if (options.link_load != nullptr) loads = std::make_unique<LinkLoads>(machine, *platform);
+
   options.enter("run");
   try {
     platform->run();
@@ -29,8 +34,14 @@ const RunStatistics& run_platform(const MachineConfig& machine, const Program& p
     if (waves) waves->finish();
     throw;
   }
-  if (waves) waves->finish(platform->statistics().end);
-  return platform->statistics();
+  const RunStatistics& run = platform->statistics();
+  if (waves) waves->finish(run.end);
+  if (loads) {
+    loads->write_csv(*options.link_load, run.end);
+    result.hottest_link = loads->hottest(run.end);
+  }
+  if (options.heat_map != nullptr) *options.heat_map << heat_map(machine, run);
+  return run;
 }
 
 }  // namespace tilewright

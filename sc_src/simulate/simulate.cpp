@@ -110,10 +110,10 @@ Result simulate(const MachineConfig& machine, const Graph& graph, const PlanConf
   options.enter("lower");
   const LoweredPlan lowered = lower(graph, plan, machine);
 
-  const RunStatistics& run = run_platform(machine, lowered.program, options);
+  Result result;
+  const RunStatistics& run = run_platform(machine, lowered.program, options, result);
 
   options.enter("report");
-  Result result;
   result.machine = machine.name;
   result.model = graph.model;
   result.plan = plan.name;

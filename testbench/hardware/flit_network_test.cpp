@@ -252,7 +252,8 @@ TEST_P(MessageAgainstFlit, WithinFifteenPercentUpToHalfOfSaturation) {
   LoadOptions o;
   o.measure = 6000;
   // Saturation lies below the capacity of the busiest link.
-  const double capacity = std::min(1.0, 1 / analyse(*pattern, 8, 8).busiest_link);
+  const double capacity =
+      std::min(1.0, 1 / analyse(*pattern, topology_of(flit_mesh(8, 8))).busiest_link);
   for (const double share : {0.1, 0.25, 0.4, 0.5}) {
     o.offered = share * capacity;
     const double reference = flit.driver.run(*pattern, o).latency_mean;
@@ -279,7 +280,8 @@ TEST(Traffic, Patterns) {
   EXPECT_THROW(make_traffic("hotspot", {4, 2, {}, 1}), InputError);
   EXPECT_THROW(make_traffic("unifrom", {4, 2, {}, 1}), InputError);
 
-  const TrafficLoad uniform = analyse(*make_traffic("uniform", {8, 8, {}, 1}), 8, 8);
+  const TrafficLoad uniform =
+      analyse(*make_traffic("uniform", {8, 8, {}, 1}), topology_of(flit_mesh(8, 8)));
   EXPECT_DOUBLE_EQ(uniform.mean_routers, 6.25);
   EXPECT_DOUBLE_EQ(uniform.busiest_link, 2);
 }

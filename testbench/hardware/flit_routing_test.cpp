@@ -76,6 +76,75 @@ TEST_P(FlitRouting, OrderOfConstructionDoesNotMatter) {
   EXPECT_EQ(work(false), work(true));
 }
 
+// On a torus of 5 × 4 the farthest tile is two hops away in x and in y.
+TEST(FlitRouting, ATorusGoesTheShorterWayRound) {
+  for (const char* name : {"xy", "yx", "o1turn"}) {
+    EXPECT_EQ(in_child([name] {
+                FlitConfig c = flit_mesh(5, 4);
+                c.torus = true;
+                c.routing = name;
+                FlitBench& b = flit_bench(c);
+                for (std::uint32_t to = 0; to < 20; ++to) {
+                  const std::uint32_t x = to % 5, y = to / 5;
+                  const std::uint32_t routers = std::min(x, 5 - x) + std::min(y, 4 - y) + 1;
+                  if (b.alone(0, to, 8) != 4 * routers + 2 + 7) return "to " + std::to_string(to);
+                }
+                return std::string(b.network().at_rest() ? "right" : "not at rest");
+              }),
+              "right")
+        << name;
+  }
+}
+
+// Rings full of packets, with the fewest channels that the dateline needs.
+TEST(FlitRouting, ATorusUnderOverloadDoesNotBlock) {
+  for (const char* name : {"xy", "o1turn"}) {
+    EXPECT_EQ(in_child([name] {
+                FlitConfig c = flit_mesh(5, 4);
+                c.torus = true;
+                c.routing = name;
+                c.virtual_channels =
+                    static_cast<int>(make_routing(name, topology_of(c))->classes());
+                c.buffer_flits = 1;
+                c.stall_probability = 0.1;
+                FlitBench& b = flit_bench(c);
+                LoadOptions o;
+                o.offered = 1;
+                o.packet_flits = 4;
+                o.warmup = 0;
+                o.measure = 2000;
+                o.drain = 400000;
+                std::string text;
+                for (const char* traffic : {"uniform", "tornado", "bit-complement"}) {
+                  text += std::to_string(b.run(traffic, o).unfinished) + " ";
+                }
+                return text;
+              }),
+              "0 0 0 ")
+        << name;
+  }
+}
+
+// Uniform traffic crosses the middle of a torus by twice as many links as that of a mesh: a load
+// between the saturations of both.
+TEST(FlitRouting, ATorusCarriesMoreThanAMesh) {
+  const auto accepted = [](bool torus) {
+    return std::stod(in_child([torus] {
+      FlitConfig c = flit_mesh(8, 8);
+      c.torus = torus;
+      LoadOptions o;
+      o.offered = 0.55;
+      o.packet_flits = 1;
+      o.warmup = 1000;
+      o.measure = 1000;
+      o.drain = 0;
+      return std::to_string(flit_bench(c).run("uniform", o).accepted);
+    }));
+  };
+  EXPECT_NEAR(accepted(true), 0.55, 0.01);
+  EXPECT_LT(accepted(false), 0.45);
+}
+
 double accepted(const std::string& routing, const std::string& traffic) {
   return std::stod(in_child([&] {
     FlitConfig c = flit_mesh(8, 8);

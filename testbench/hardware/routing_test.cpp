@@ -25,9 +25,10 @@ Packet packet(const Topology& topology, std::uint32_t from, std::uint32_t here, 
   Packet p;
   p.source = from;
   p.destination = to;
-  p.y_first = y_first;
-  p.dx = static_cast<std::int16_t>(topology.x(to) - topology.x(here));
-  p.dy = static_cast<std::int16_t>(topology.y(to) - topology.y(here));
+  p.way = y_first;
+  const auto [dx, dy] = topology.hops(here, to);
+  p.dx = static_cast<std::int16_t>(dx);
+  p.dy = static_cast<std::int16_t>(dy);
   return p;
 }
 
@@ -56,7 +57,8 @@ std::uint64_t follow(const Topology& topology, const Routing& routing, std::uint
       EXPECT_NE(ways, 0u);
       for (unsigned d = 0; d < kDirections; ++d) {
         if ((ways >> d & 1u) == 0) continue;
-        const Channel channel{at * kDirections + d, routing.channel_class(p)};
+        const Channel channel{at * kDirections + d,
+                              routing.channel_class(p, at, static_cast<Direction>(d))};
         const std::uint32_t there = topology.link(channel.first).to;
         EXPECT_NE(there, Topology::kNone);
         const Packet after = packet(topology, from, there, to, y_first);
@@ -143,6 +145,36 @@ TEST_P(EveryRouting, IsShortestCompleteAndFreeOfDeadlocks) {
   }
 }
 
+// On a torus the dateline classes keep the rings open; every way is a shortest one.
+TEST(Routing, TorusRoutingIsShortestAndFreeOfDeadlocks) {
+  for (const auto& [width, height] : {std::pair{4, 4}, {5, 3}, {6, 1}, {1, 7}, {3, 8}}) {
+    MachineConfig m = mesh(width, height);
+    m.torus = true;
+    const Topology topology(m);
+    for (const char* name : {"xy", "yx", "o1turn"}) {
+      const auto routing = make_routing(name, topology);
+      EXPECT_THAT(dependency_cycle(topology, *routing), IsEmpty()) << name;
+      Waits waits;
+      for (std::uint32_t from = 0; from < topology.tiles(); ++from) {
+        for (std::uint32_t to = 0; to < topology.tiles(); ++to) {
+          const auto around = [](int a, int b, int size) {
+            return std::min((a - b + size) % size, (b - a + size) % size);
+          };
+          const auto [dx, dy] = topology.hops(from, to);
+          EXPECT_EQ(std::abs(dx), around(topology.x(from), topology.x(to), width));
+          EXPECT_EQ(std::abs(dy), around(topology.y(from), topology.y(to), height));
+          if (from == to) continue;
+          for (const bool y_first : {false, true}) {
+            EXPECT_EQ(follow(topology, *routing, from, to, y_first, waits), 1u);
+          }
+        }
+      }
+      EXPECT_FALSE(has_cycle(waits)) << name;
+    }
+    EXPECT_THROW(make_routing("adaptive", topology), InputError);
+  }
+}
+
 // The same turns in one class of channels close a circle where the algorithm needs two: the checks
 // above can fail.
 class OneClass final : public Routing {
@@ -172,6 +204,14 @@ TEST(Routing, AdaptiveAndO1TurnNeedTheirClasses) {
   }
 }
 
+TEST(Routing, ATorusNeedsItsDateline) {
+  MachineConfig m = mesh(5, 1);
+  m.torus = true;
+  const Topology topology(m);
+  const OneClass routing(make_routing("xy", topology));
+  EXPECT_EQ(dependency_cycle(topology, routing).size(), 5u);
+}
+
 TEST(Routing, UnknownNamesAreRefused) {
   const MachineConfig m = mesh(2, 2);
   const Topology topology(m);
@@ -191,12 +231,12 @@ TEST(Routing, O1TurnDrawsByPacketAndSeed) {
   int y_first = 0, different = 0;
   for (std::uint64_t i = 0; i < 1000; ++i) {
     one->draw(p, i);
-    const bool first = p.y_first;
+    const bool first = p.way;
     y_first += first;
     two->draw(p, i);
-    different += p.y_first != first;
+    different += p.way != first;
     one->draw(p, i);
-    EXPECT_EQ(p.y_first, first);
+    EXPECT_EQ(p.way, first);
   }
   // Five standard deviations of 1000 throws of a coin are 79.
   EXPECT_NEAR(y_first, 500, 79);

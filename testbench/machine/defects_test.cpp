@@ -144,14 +144,14 @@ TEST(Defects, EveryMistakeIsNamed) {
 
 TEST(Defects, AMeshInPiecesIsRefused) {
   EXPECT_THAT(error_of("  dead_tiles: [[1, 0], [1, 1], [0, 2]]\n"),
-              HasSubstr("tile [0, 0] cannot reach tile [2, 0]"));
+              HasSubstr("tile (0,0) cannot reach tile (2,0)"));
   // One direction is not enough.
   EXPECT_THAT(error_of("  dead_links: [{ from: [0, 0], to: [1, 0] }, "
                        "{ from: [0, 0], to: [0, 1] }]\n"),
-              HasSubstr("tile [0, 0] cannot reach tile [1, 0]"));
+              HasSubstr("tile (0,0) cannot reach tile (1,0)"));
   EXPECT_THAT(error_of("  dead_links: [{ to: [0, 0], from: [1, 0] }, "
                        "{ to: [0, 0], from: [0, 1] }]\n"),
-              HasSubstr("tile [1, 0] cannot reach tile [0, 0]"));
+              HasSubstr("tile (1,0) cannot reach tile (0,0)"));
 }
 
 TEST(Defects, DramIsAssignedByTheHopsThatAreLeft) {

@@ -13,8 +13,9 @@ namespace tilewright {
 /// defaults a packet of L flits that crosses R idle routers takes 4R + 2 + (L - 1) cycles
 /// (docs/network.md).
 struct FlitConfig {
-  int width = 1, height = 1;       ///< routers of the mesh
-  std::string routing = "xy";      ///< by name, see make_routing()
+  int width = 1, height = 1;   ///< routers of the mesh
+  bool torus = false;          ///< the last router of every row and column is linked to the first
+  std::string routing = "xy";  ///< by name, see make_routing()
   std::uint64_t routing_seed = 1;  ///< of routings that draw
   Picoseconds period = 1000;       ///< one cycle
   int flit_bytes = 32;       ///< a message of n bytes is ceil(n / flit_bytes) flits, at least one

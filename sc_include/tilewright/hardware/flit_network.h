@@ -32,6 +32,7 @@ class FlitNetwork : public EventHandler {
   FlitNetwork(const FlitConfig& config, EventQueue& queue, std::uint32_t agent);
 
   const FlitConfig& config() const { return config_; }
+  const Topology& topology() const { return topology_; }
   std::uint32_t tiles() const { return tiles_; }
 
   Packet& packet(std::uint32_t slot) { return pool_[slot]; }
@@ -188,10 +189,6 @@ class FlitNetwork : public EventHandler {
   bool stalled(std::uint32_t router, unsigned port) const;
   [[noreturn]] void broken(const char* what, std::uint32_t router, unsigned port) const;
 
-  struct Place {
-    std::int16_t x, y;
-  };
-
   void clear_state();
   void schedule(Picoseconds now);
   void cycle();
@@ -204,7 +201,7 @@ class FlitNetwork : public EventHandler {
   // One router in one cycle (flit_router_cycle.cpp).
   void step_router(std::uint32_t router);
   void start_head(std::uint32_t router, Router& r, unsigned port, unsigned vc, std::uint64_t base);
-  unsigned least_used(const Router& r, const Packet& p, Directions ways) const;
+  unsigned least_used(std::uint32_t router, const Packet& p, Directions ways) const;
   /// The channels of an output port that the packet at the front of `c` may take.
   Mask allowed(const VirtualChannel& c) const {
     return c.out_port == kLocal ? all_vcs_ : class_vcs_[c.out_class];
@@ -232,7 +229,6 @@ class FlitNetwork : public EventHandler {
   std::vector<std::uint32_t> injected_;        // by source, for routings that draw; else empty
   std::uint64_t stall_below_ = 0;              // of 2^64
 
-  std::vector<Place> places_;
   std::vector<Router> routers_;
   std::vector<VirtualChannel> channels_;
   std::vector<std::uint16_t> grants_;  // VC allocation: round robin of every output channel

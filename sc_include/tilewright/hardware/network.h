@@ -1,7 +1,6 @@
 // The state of all routers and links, in contiguous arrays, and the rule by which packets move.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -14,6 +13,7 @@
 #include <tilewright/hardware/routing.h>
 #include <tilewright/hardware/statistics.h>
 #include <tilewright/machine/machine.h>
+#include <tilewright/machine/route_table.h>
 #include <tilewright/machine/topology.h>
 
 namespace tilewright {
@@ -26,11 +26,21 @@ struct LinkTiming {
 /// Throws InputError naming `what` when the bandwidth is zero.
 LinkTiming link_timing(const LinkConfig& link, const std::string& what);
 
-/// The zero-load properties of the route between two tiles.
+/// How packets move from link to link.
+enum class Switching {
+  cut_through,        ///< the head goes on as soon as it has arrived, the rest follows
+  store_and_forward,  ///< a packet goes on when all of it has arrived
+  circuit,            ///< all links of the way are taken at once and held until the tail is there
+};
+
+/// The zero-load properties of the way between two tiles: n bytes whose first one leaves at 0 have
+/// all arrived after latency + n · (ps_per_byte + stored_ps_per_byte).
 struct Path {
   int hops = 0;
   Picoseconds latency = 0;  ///< sum over the hops
-  double ps_per_byte = 0;   ///< of the slowest link
+  /// At which bytes leave the source: of the slowest link; store-and-forward: of the first.
+  double ps_per_byte = 0;
+  double stored_ps_per_byte = 0;  ///< store-and-forward: sum over the links behind the first
 };
 
 /// Virtual cut-through network with unlimited buffers. A packet's head takes each link when it has
@@ -44,7 +54,16 @@ struct Path {
 ///  - Serialisation is kept to 2^-24 ps per link, so rounding to picoseconds does not accumulate.
 ///  - Injection and ejection ports are unlimited; the last hop therefore schedules the delivery at
 ///    the tail directly.
-///  - Dead tiles and links are gone round (Detours).
+///  - `store_and_forward`: the head waits at each router until the tail has come, so an idle
+///  network
+///    delivers after Σ (latency + bytes / bandwidth).
+///  - `circuit`: a packet takes its place in the queues of all its links when it is injected,
+///  begins
+///    when it holds them all (those it has got wait, idle), and holds them until its tail has
+///    arrived, Σ latency + bytes / (smallest bandwidth) later. All requests are made in one
+///    instant, so there is no deadlock. Held times are rounded to picoseconds.
+///  - Dead tiles and links of a mesh are gone round (Detours).
+///  - On a fabric of switches packets follow a RouteTable; a switch is a router without a tile.
 ///  - A link is held for bytes/bandwidth of that link, not for as long as a slower one upstream
 ///    feeds it.
 class Network : public EventHandler {
@@ -53,8 +72,9 @@ class Network : public EventHandler {
 
   const Topology& topology() const { return topology_; }
   std::uint32_t tiles() const { return topology_.tiles(); }
+  std::uint32_t nodes() const { return topology_.nodes(); }
   /// Whether the messages of one source and destination arrive in the order of their injection.
-  bool in_order() const { return routing_->in_order(); }
+  bool in_order() const { return !routing_ || routing_->in_order(); }
   /// What a message between two working tiles takes when it is alone.
   Path path(std::uint32_t from, std::uint32_t to);
 
@@ -70,10 +90,10 @@ class Network : public EventHandler {
   void handle(Picoseconds now, EventClass type, std::uint32_t tile, const Event* events,
               std::size_t count) override;
 
-  /// Every link, in order of tile, then east, west, south, north.
+  /// Every link, in order of node and port (tiles of a mesh: east, west, south, north).
   std::vector<LinkPlace> places() const;
-  /// `probe` hears of the claims of all links.
-  void watch(Probe& probe) { probe_ = &probe; }
+  /// `probe` hears of the claims of all links, after those that watch already.
+  void watch(Probe& probe) { probes_.push_back(&probe); }
 
   /// Statistics of every link, in the order of places().
   IdVector<LinkId, LinkStatistics> statistics() const;
@@ -101,22 +121,28 @@ class Network : public EventHandler {
     tlm::tlm_sync_enum nb_transport_fw(Packet& p, LinkPhase& phase,
                                        sc_core::sc_time& delay) override;
     EventQueue* queue = nullptr;
-    std::uint32_t tile = 0;
+    std::uint32_t node = 0;
   };
   static_assert(sizeof(Input) == 64, "one cache line");
   /// What the initiator socket of a router is bound to. A multi-bound target wants a different one
   /// from each neighbour.
   class Output : public NonblockingInitiator<LinkTypes> {};
 
-  Link& link(std::uint32_t tile, Direction d) {
-    return links_[tile * kDirections + static_cast<unsigned>(d)];
+  Link& link(std::uint32_t node, unsigned port) {
+    return links_[topology_.first_link(node) + port];
   }
+  void route_grid(const MachineConfig& machine);
+  void route_fabric(const MachineConfig& machine);
   void aim(Packet& p, std::uint32_t tile, std::uint32_t end);
   void go_round(Packet& p, std::uint32_t tile);
   unsigned earliest(std::uint32_t tile, const Packet& p, Directions ways, Picoseconds head) const;
-  void draw_and_forward(Packet& p, Picoseconds now);
-  void forward(std::uint32_t tile, Packet& p, Picoseconds now);
-  void tell_claim(Picoseconds now, const Link& link, Picoseconds head, Picoseconds start);
+  void begin(Packet& p, Picoseconds now);
+  void connect_circuit(Packet& p, Picoseconds now);
+  std::uint32_t grid_link(std::uint32_t tile, Packet& p, Picoseconds head);
+  std::uint32_t next_link(std::uint32_t node, Packet& p, Picoseconds head);
+  void forward(std::uint32_t node, Packet& p, Picoseconds now);
+  void tell_claim(Picoseconds now, const Link& link, Picoseconds head, Picoseconds start,
+                  const Packet& p);
 
   struct Turn {
     unsigned rank;
@@ -129,18 +155,22 @@ class Network : public EventHandler {
 
   Topology topology_;
   EventQueue& queue_;
-  std::array<LinkTiming, 2> timing_;  // by LinkKind
-  std::unique_ptr<Routing> routing_;
+  Switching switching_;
+  bool direct_ = true;                   // packets that are injected only need to be forwarded
+  std::vector<LinkTiming> timing_;       // by LinkKind
+  std::unique_ptr<Routing> routing_;     // of a mesh or torus
+  std::unique_ptr<RouteTable> table_;    // of a fabric
   std::unique_ptr<Detours> detours_;     // of a mesh with defects
   std::vector<std::uint32_t> injected_;  // by source, for routings that draw; else empty
   std::vector<Place> places_;            // of the tiles, to spare the divisions
   std::vector<Link> links_;
-  std::vector<std::uint8_t> last_port_;  // round robin: the port served last
+  std::vector<std::uint16_t> last_port_;  // round robin: the port served last
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
   PacketPool pool_;
-  Probe* probe_ = nullptr;
-  std::vector<Turn> turns_;  // scratch
+  std::vector<Probe*> probes_;
+  std::vector<Turn> turns_;             // scratch
+  std::vector<std::uint32_t> circuit_;  // scratch: links
   std::uint32_t sequence_ = 0;
 };
 

@@ -43,7 +43,8 @@ class Platform : public sc_core::sc_module {
 
   const RunStatistics& statistics() const;
 
-  // For observers. watch_...(): before run(); one probe each, which outlives the run.
+  // For observers. watch_...(): before run(); one probe each (several for the links), which
+  // outlives the run.
   void watch_tile(TileId tile, Probe& probe);
   void watch_dram(DramId dram, Probe& probe);
   void watch_links(Probe& probe);

@@ -10,6 +10,8 @@
 
 namespace tilewright {
 
+struct Packet;
+
 /// Is told, before it happens and in order of time, that something it watches may change. What it
 /// then reads (Platform::view(), ...) is what has held up to that time. Unwatched parts cost the
 /// comparison of a pointer.
@@ -23,10 +25,11 @@ class Probe {
   /// `head` and `start` may lie before `now`, by no more than the data takes on the slowest link of
   /// its way (see Network::inject(), `lead`).
   virtual void link_claimed(Picoseconds now, std::uint32_t link, Picoseconds head,
-                            Picoseconds start, Picoseconds end) = 0;
+                            Picoseconds start, Picoseconds end, const Packet& packet) = 0;
 };
 
-/// A directed link.
+/// A directed link. Its ends are tiles, or the switches of a fabric, whose numbers follow those of
+/// the tiles (Topology::name()).
 struct LinkPlace {
   std::uint32_t number = 0;
   TileId from{}, to{};

@@ -42,10 +42,10 @@ struct alignas(64) Packet {
   std::uint16_t channel = 0;
   PacketKind kind = PacketKind::message;
   Cause cause = Cause::memory;
-  std::uint8_t port = 0;  ///< input port at the router the packet goes to
+  std::uint16_t port = 0;  ///< input port at the router the packet goes to
   bool arrived = false;
-  std::uint8_t leg = 0;  ///< legs begun, on a way round defects
-  bool y_first = false;  ///< drawn at injection, see O1TurnRouting
+  /// What its routing remembers: 1 when y comes first (O1TurnRouting), legs begun (Detours).
+  std::uint8_t way = 0;
 };
 static_assert(sizeof(Packet) == 64, "a packet is one cache line");
 

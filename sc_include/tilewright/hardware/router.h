@@ -1,8 +1,8 @@
-// One tile's switch and its four mesh links.
+// One tile's switch and its links, or a switch of a fabric.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <vector>
 
 #include <systemc>
 
@@ -14,8 +14,8 @@
 namespace tilewright {
 
 struct RouterConfig {
-  Network& network;  ///< holds the state of all routers; outlives the module
-  std::uint32_t tile = 0;
+  Network& network;        ///< holds the state of all routers; outlives the module
+  std::uint32_t node = 0;  ///< tile, or switch of a fabric
 };
 
 /// The structural part of a router: one multi-bound initiator for the links out, one multi-bound
@@ -25,8 +25,9 @@ class Router : public sc_core::sc_module {
  public:
   Router(const sc_core::sc_module_name& name, const RouterConfig& config);
 
-  /// Makes the link to the neighbour in direction `d`.
-  void connect(Direction d, Router& neighbour);
+  /// Makes the link of this port to a neighbour.
+  void connect(unsigned port, Router& neighbour);
+  void connect(Direction d, Router& neighbour) { connect(static_cast<unsigned>(d), neighbour); }
 
   InitiatorSocket<LinkTypes, 0, sc_core::SC_ZERO_OR_MORE_BOUND> out;
   TargetSocket<LinkTypes, 0, sc_core::SC_ZERO_OR_MORE_BOUND> in;
@@ -35,8 +36,8 @@ class Router : public sc_core::sc_module {
   void end_of_elaboration() override;
 
   RouterConfig config_;
-  std::array<std::int8_t, kDirections> position_;  // in `out`, -1: no link
-  std::int8_t links_ = 0;
+  std::vector<int> position_;  // in `out`, by port; -1: no link
+  int links_ = 0;
 };
 
 }  // namespace tilewright

@@ -15,7 +15,7 @@ namespace tilewright {
 using Directions = unsigned;
 constexpr Directions only(Direction d) { return 1u << static_cast<unsigned>(d); }
 
-/// A routing algorithm on a mesh, which never leads away from the destination.
+/// A routing algorithm on a mesh or torus, which never leads away from the destination.
 ///
 /// Some need several classes of virtual channels to be free of deadlocks. Buffers of a message
 /// network are unlimited, so there classes are of account in the check only; at flit fidelity each
@@ -35,8 +35,11 @@ class Routing {
   virtual Directions ways(const Packet& p, std::uint32_t tile) const = 0;
 
   virtual unsigned classes() const { return 1; }
-  /// The class in which `p` leaves a tile by one of its ways.
-  virtual unsigned channel_class(const Packet&) const { return 0; }
+  /// The class in which `p` leaves `tile` by `out`, one of its ways.
+  virtual unsigned channel_class(const Packet& /*p*/, std::uint32_t /*tile*/,
+                                 Direction /*out*/) const {
+    return 0;
+  }
   /// Whether any packet may come to `tile` on channel `in` and leave it on `out`; the check for
   /// deadlocks asks. Packets never turn back.
   virtual bool turns(Channel in, Channel out, std::uint32_t tile) const = 0;
@@ -54,7 +57,8 @@ class Routing {
 const std::vector<std::string>& routing_names();
 
 /// By the name used in machine descriptions (docs/machine.md). `seed` is for those that draw.
-/// Throws InputError naming the known ones. The topology must outlive the routing.
+/// Throws InputError naming those that are known, and fit for a torus if it is one. The topology
+/// must outlive the routing.
 std::unique_ptr<Routing> make_routing(const std::string& name, const Topology& topology,
                                       std::uint64_t seed = 1);
 

@@ -54,6 +54,7 @@ struct TileStatistics {
   std::uint64_t bytes_sent = 0, bytes_received = 0;  ///< messages between tiles
 };
 
+/// Its ends may be switches, see LinkPlace.
 struct LinkStatistics {
   TileId from{}, to{};
   LinkKind kind = LinkKind::tile;

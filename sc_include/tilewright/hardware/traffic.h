@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <tilewright/machine/topology.h>
+
 namespace tilewright {
 
 /// Random numbers that are the same on every machine (SplitMix64).
@@ -61,6 +63,6 @@ struct TrafficLoad {
   double busiest_link = 0;  ///< flits per cycle, when every tile sends one flit per cycle
 };
 /// Exact up to 2048 tiles, from a sample of destinations above.
-TrafficLoad analyse(const TrafficPattern& pattern, int width, int height);
+TrafficLoad analyse(const TrafficPattern& pattern, const Topology& topology);
 
 }  // namespace tilewright

@@ -15,6 +15,7 @@ namespace tilewright {
 class TrafficNetwork {
  public:
   virtual ~TrafficNetwork() = default;
+  virtual const Topology& topology() const = 0;
   virtual Packet& packet(std::uint32_t slot) = 0;
   virtual Packet& allocate() = 0;
   virtual void free(Packet& p) = 0;

@@ -21,6 +21,7 @@ class FlitTraffic final : public TrafficNetwork {
               bool reverse = false)
       : mesh_("mesh", config, queue, agent, reverse) {}
 
+  const Topology& topology() const override { return mesh_.network.topology(); }
   Packet& packet(std::uint32_t slot) override { return network().packet(slot); }
   Packet& allocate() override { return network().allocate(); }
   void free(Packet& p) override { network().free(p); }
@@ -41,6 +42,7 @@ class MessageTraffic final : public TrafficNetwork, public EventHandler {
  public:
   MessageTraffic(const FlitConfig& config, EventQueue& queue, std::uint32_t agent);
 
+  const Topology& topology() const override { return network_.topology(); }
   Packet& packet(std::uint32_t slot) override { return network_.packet(slot); }
   Packet& allocate() override { return network_.allocate(); }
   void free(Packet& p) override { network_.free(p); }

@@ -59,8 +59,9 @@ struct SramConfig {
   Bandwidth bandwidth = Bandwidth::unlimited();  ///< operand stream of the engines, read + write
 };
 
-/// The kinds of directed links: between tiles of one die, across a die boundary.
-enum class LinkKind : std::uint8_t { tile, die };
+/// The kinds of directed links. Of a mesh: between tiles of one die, across a die boundary, across
+/// a wafer boundary. The kinds of a fabric have the numbers in which it lists them.
+enum class LinkKind : std::uint8_t { tile, die, wafer };
 
 /// One kind of directed link.
 struct LinkConfig {
@@ -68,13 +69,32 @@ struct LinkConfig {
   Seconds latency{0};  ///< head latency of the hop: router and wire together
 };
 
+/// A kind of links and its name for reports: "on-die", "device port".
+struct NamedLinkConfig {
+  std::string name;
+  LinkConfig link;
+};
+
 struct NocConfig {
-  LinkConfig link;      ///< between tiles of one die
-  LinkConfig die_link;  ///< across a die boundary, in x or y
+  LinkConfig link;        ///< between tiles of one die
+  LinkConfig die_link;    ///< across a die boundary, in x or y
+  LinkConfig wafer_link;  ///< across a wafer boundary, in x or y
   std::string routing = "xy";
   std::uint64_t routing_seed = 1;  ///< of routings that draw
   std::string switching = "cut-through";
-  const LinkConfig& of(LinkKind kind) const { return kind == LinkKind::die ? die_link : link; }
+};
+
+/// Switches and links that join the tiles in place of a mesh. Nodes are the tiles by their numbers,
+/// then the switches.
+struct FabricConfig {
+  /// Both directions between two nodes.
+  struct Edge {
+    std::uint32_t a = 0, b = 0;
+    LinkKind kind{};
+  };
+  std::vector<std::string> switches;  ///< names
+  std::vector<NamedLinkConfig> kinds;
+  std::vector<Edge> edges;  ///< at most one between two nodes
 };
 
 /// How a tile spreads its traffic over the controllers of a memory.
@@ -105,11 +125,17 @@ struct DefectConfig {
   std::map<TileId, Seconds> delay;  ///< from the start until the tile takes its first call
 };
 
-/// A mesh of dies of tiles. Coordinates: x grows to the right, y downwards.
+/// A mesh of dies of tiles, or tiles joined by a fabric. Coordinates: x grows to the right, y
+/// downwards. Those of a cluster are device and node (every node is a "die" of one row), those of
+/// an edge list its numbers (one row): placement in rectangles and rows means what it says there
+/// too.
 struct MachineConfig {
   std::string name;
-  int dies_x = 1, dies_y = 1;
+  int wafers_x = 1, wafers_y = 1;
+  int dies_x = 1, dies_y = 1;    ///< in all, a multiple of the wafers
   int tiles_x = 1, tiles_y = 1;  ///< per die
+  bool torus = false;            ///< links from the last tile of every row and column to the first
+  std::optional<FabricConfig> fabric;  ///< in place of the mesh
   MatrixConfig matrix;
   VectorConfig vector;
   SramConfig sram;
@@ -133,6 +159,8 @@ struct MachineConfig {
   TileId tile(int x, int y) const { return static_cast<TileId>(y * width() + x); }
   int x(TileId t) const { return static_cast<int>(index(t)) % width(); }
   int y(TileId t) const { return static_cast<int>(index(t)) / width(); }
+  /// "(3,1)" of a tile; the name of a switch, whose numbers follow those of the tiles.
+  std::string node_name(TileId node) const;
   bool is_spare(TileId t) const;        ///< O(spare tiles): loops over all tiles take spare_map()
   std::vector<bool> spare_map() const;  ///< by tile
   std::vector<bool> dead_map() const;   ///< by tile
@@ -146,8 +174,11 @@ struct MachineConfig {
   int die(TileId t) const { return y(t) / tiles_y * dies_x + x(t) / tiles_x; }
   /// True when the neighbouring tiles lie on different dies.
   bool crosses_die(TileId a, TileId b) const;
-  /// Manhattan distance.
+  bool crosses_wafer(TileId a, TileId b) const;
+  /// Manhattan distance of their coordinates.
   int hops(TileId a, TileId b) const;
+  /// The kinds of links it has, by LinkKind.
+  std::vector<NamedLinkConfig> link_kinds() const;
   FlopRate peak(const std::string& format) const;  ///< InputError when the format is unsupported
 };
 
@@ -158,7 +189,7 @@ constexpr std::int64_t kMaxTiles = std::int64_t{1} << 24;
 MachineConfig read_machine(const Document& document);
 
 /// The controllers of `memory` (machine.dram or machine.host) that a tile uses under its policy, in
-/// DramId order: one for `nearest`, those of its die (or all, when its die has none) for
+/// DramId order: one for `nearest`, those of its die or node (or all, when that has none) for
 /// `interleaved`. Deterministic; nearest balances the number of client tiles among equally near
 /// controllers (spare tiles are no clients, but are given a controller too). Hops are those of
 /// routes round dead tiles and links; a dead tile has no controller. Empty if there are none.

@@ -32,6 +32,22 @@ struct LayerRange {
   std::int64_t first = 0, count = 0;
 };
 
+/// What passes a link from one tile to another for one cause.
+struct LinkFlow {
+  std::string from, to;  ///< "(3,0)"
+  Cause cause = Cause::memory;
+  Bytes bytes{0};
+};
+
+/// The link that is busy for longest, and because of whom.
+struct HottestLink {
+  std::string from, to;
+  double busy = 0;  ///< fraction of the iteration
+  std::array<Bytes, kCauses> by_cause{};
+  std::vector<LinkFlow> flows;  ///< the largest ones
+  std::size_t all_flows = 0;    ///< how many there are
+};
+
 struct StageResult {
   int stage = 0;
   std::int64_t first_layer = 0, layers = 0;  ///< decoder layers held
@@ -91,6 +107,7 @@ struct Result {
   std::array<Communication, kCauses> communication{};  ///< by Cause; none for memory
   std::vector<StageResult> stages;
   Utilisation links, dram, host;
+  std::optional<HottestLink> hottest_link;  ///< of a run whose links were watched
   MemoryPeaks memory;
   Bounds bounds;
   int tiles_total = 0, tiles_used = 0, tiles_spare = 0, tiles_dead = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <iosfwd>
 #include <string>
 
 #include <tilewright/machine/machine.h>
@@ -21,6 +22,8 @@ struct SimulateOptions {
     if (on_phase) on_phase(phase);
   }
   WaveOptions waves;                  ///< waveforms to write while it runs
+  std::ostream* link_load = nullptr;  ///< takes the load of all links (LinkLoads::write_csv())
+  std::ostream* heat_map = nullptr;   ///< takes a drawing of it (observe/link_loads.h)
   bool reverse_construction = false;  ///< see PlatformOptions; for tests
   bool in_step = false;               ///< see PlatformOptions; no foreign module is elaborated here
 };

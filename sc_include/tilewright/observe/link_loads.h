@@ -1,0 +1,61 @@
+// Who loads which link when.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <iosfwd>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <tilewright/hardware/probe.h>
+#include <tilewright/machine/machine.h>
+#include <tilewright/observe/result.h>
+
+namespace tilewright {
+
+class Platform;
+
+/// Watches the links of a platform. Costs memory per pair of tiles that exchange data, per link on
+/// their way. The answer of the run does not depend on it.
+class LinkLoads final : public Probe {
+ public:
+  static constexpr std::size_t kMostBins = 128;
+
+  /// Before Platform::run(); both arguments outlive this.
+  LinkLoads(const MachineConfig& machine, Platform& platform);
+
+  /// One row per link that carries data: its ends, kind, bytes, busy share of the run, then the
+  /// busy share of each of up to kMostBins equal intervals, whose beginnings the header names in
+  /// seconds.
+  void write_csv(std::ostream& out, Picoseconds end) const;
+  /// The link that is busy for longest, of equal ones the first; all zero if none carries data.
+  HottestLink hottest(Picoseconds end) const;
+
+  void link_claimed(Picoseconds now, std::uint32_t link, Picoseconds head, Picoseconds start,
+                    Picoseconds end, const Packet& packet) override;
+  void tile_changes(Picoseconds, std::uint32_t) override {}
+  void dram_changes(Picoseconds, std::uint32_t) override {}
+
+ private:
+  struct Load {
+    std::uint64_t bytes = 0;
+    Picoseconds busy = 0;
+    std::vector<Picoseconds> bins;  // busy time in each interval
+    /// Bytes by source, destination and cause.
+    std::map<std::tuple<std::uint32_t, std::uint32_t, Cause>, std::uint64_t> flows;
+  };
+  void double_width();
+
+  const MachineConfig& machine_;
+  Platform& platform_;
+  Picoseconds width_ = 1000;  // of an interval
+  std::vector<Load> loads_;   // by LinkPlace::number
+};
+
+/// The mesh of a machine as an SVG drawing: its tiles, and its links coloured by the share of the
+/// run in which they were busy. Throws InputError for a machine without a mesh.
+std::string heat_map(const MachineConfig& machine, const RunStatistics& run);
+
+}  // namespace tilewright

@@ -1,0 +1,31 @@
+#include "link_files.h"
+
+#include "files.h"
+#include "options.h"
+
+namespace tilewright::cli {
+namespace po = boost::program_options;
+
+void add_link_options(po::options_description& options) {
+  auto add = options.add_options();
+  add("link-load", po::value<std::string>()->value_name("FILE"),
+      "write the load of every link over time as CSV; the report then names what loads the busiest "
+      "one");
+  add("heat-map", po::value<std::string>()->value_name("FILE"),
+      "draw the mesh with the load of its links as SVG");
+}
+
+LinkFiles::LinkFiles(const po::variables_map& values, SimulateOptions& options)
+    : load_file_(text_of(values, "link-load")), map_file_(text_of(values, "heat-map")) {
+  check_writable(load_file_);
+  check_writable(map_file_);
+  if (!load_file_.empty()) options.link_load = &load_;
+  if (!map_file_.empty()) options.heat_map = &map_;
+}
+
+void LinkFiles::write() const {
+  if (!load_file_.empty()) write_file(load_file_, load_.str());
+  if (!map_file_.empty()) write_file(map_file_, map_.str());
+}
+
+}  // namespace tilewright::cli

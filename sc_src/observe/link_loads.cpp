@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <iterator>
+#include <ostream>
+
+#include <fmt/format.h>
+
+#include <tilewright/hardware/platform.h>
+#include <tilewright/hardware/protocol.h>
+#include <tilewright/observe/link_loads.h>
+
+namespace tilewright {
+
+namespace {
+double share(Picoseconds part, Picoseconds whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+}  // namespace
+
+LinkLoads::LinkLoads(const MachineConfig& machine, Platform& platform)
+    : machine_(machine), platform_(platform) {
+  for (const LinkPlace& link : platform.links()) {
+    if (link.number >= loads_.size()) loads_.resize(link.number + 1);
+  }
+  platform.watch_links(*this);
+}
+
+void LinkLoads::link_claimed(Picoseconds, std::uint32_t link, Picoseconds, Picoseconds start,
+                             Picoseconds end, const Packet& packet) {
+  Load& load = loads_[link];
+  load.bytes += packet.bytes;
+  load.busy += end - start;
+  load.flows[{packet.source, packet.destination, packet.cause}] += packet.bytes;
+  while (end > width_ * kMostBins) double_width();
+  if (end > start) {
+    const std::size_t last = (end - 1) / width_;
+    if (load.bins.size() <= last) load.bins.resize(last + 1);
+  }
+  for (Picoseconds at = start; at < end;) {
+    const Picoseconds next = std::min(end, (at / width_ + 1) * width_);
+    load.bins[at / width_] += next - at;
+    at = next;
+  }
+}
+
+/// Halves the number of intervals.
+void LinkLoads::double_width() {
+  width_ *= 2;
+  for (Load& load : loads_) {
+    const std::size_t bins = load.bins.size();
+    for (std::size_t i = 0; i < bins; ++i) {
+      const Picoseconds busy = load.bins[i];
+      load.bins[i] = 0;
+      load.bins[i / 2] += busy;
+    }
+    load.bins.resize((bins + 1) / 2);
+  }
+}
+
+void LinkLoads::write_csv(std::ostream& out, Picoseconds end) const {
+  const std::vector<NamedLinkConfig> kinds = machine_.link_kinds();
+  const std::size_t bins = (end + width_ - 1) / width_;
+  out << "from,to,kind,bytes,busy";
+  for (std::size_t i = 0; i < bins; ++i) {
+    out << fmt::format(",{:.9g}", static_cast<double>(i * width_) * 1e-12);
+  }
+  out << '\n';
+  const RunStatistics& run = platform_.statistics();
+  std::size_t number = 0;
+  for (const LinkPlace& place : platform_.links()) {
+    const LinkKind kind = run.links[static_cast<LinkId>(number++)].kind;
+    const Load& load = loads_[place.number];
+    if (load.bytes == 0) continue;
+    // Commas inside "(3,1)" would end the field.
+    out << fmt::format("\"{}\",\"{}\",{},{},{:.6g}", machine_.node_name(place.from),
+                       machine_.node_name(place.to), kinds[static_cast<std::size_t>(kind)].name,
+                       load.bytes, share(load.busy, end));
+    for (std::size_t i = 0; i < bins; ++i) {
+      const Picoseconds busy = i < load.bins.size() ? load.bins[i] : 0;
+      const Picoseconds length = std::min(width_, end - i * width_);
+      out << fmt::format(",{:.4g}", share(busy, length));
+    }
+    out << '\n';
+  }
+}
+
+HottestLink LinkLoads::hottest(Picoseconds end) const {
+  constexpr std::size_t kMostFlows = 5;
+  HottestLink result;
+  const LinkPlace* place = nullptr;
+  const std::vector<LinkPlace> places = platform_.links();
+  for (const LinkPlace& candidate : places) {
+    const Picoseconds busy = loads_[candidate.number].busy;
+    if (busy > 0 && (place == nullptr || busy > loads_[place->number].busy)) place = &candidate;
+  }
+  if (place == nullptr) return result;
+  const Load& load = loads_[place->number];
+  result.from = machine_.node_name(place->from);
+  result.to = machine_.node_name(place->to);
+  result.busy = share(load.busy, end);
+  for (const auto& [flow, bytes] : load.flows) {
+    const auto& [from, to, cause] = flow;
+    result.by_cause[static_cast<std::size_t>(cause)] += Bytes(static_cast<double>(bytes));
+    result.flows.push_back({machine_.node_name(static_cast<TileId>(from)),
+                            machine_.node_name(static_cast<TileId>(to)), cause,
+                            Bytes(static_cast<double>(bytes))});
+  }
+  std::stable_sort(result.flows.begin(), result.flows.end(),
+                   [](const LinkFlow& a, const LinkFlow& b) { return b.bytes < a.bytes; });
+  result.all_flows = result.flows.size();
+  if (result.flows.size() > kMostFlows) result.flows.resize(kMostFlows);
+  return result;
+}
+
+}  // namespace tilewright
