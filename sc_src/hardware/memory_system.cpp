@@ -3,6 +3,7 @@
 #include <string>
 
 #include <tilewright/base/error.h>
+#include <tilewright/hardware/dram_model.h>
 #include <tilewright/hardware/memory_system.h>
 
 namespace tilewright {
@@ -16,7 +17,8 @@ MemorySystem::MemorySystem(const MachineConfig& machine, EventQueue& queue, Netw
       tile_used_(static_cast<std::size_t>(machine.tiles()), 0),
       tile_peak_(static_cast<std::size_t>(machine.tiles()), 0),
       under_way_(static_cast<std::size_t>(machine.tiles())),
-      stats_(machine.dram.sites.size()) {
+      stats_(machine.dram.sites.size()),
+      models_(machine.dram.sites.size(), nullptr) {
   if (!machine.dram.sites.empty()) assigned_ = assign_dram(machine);
   for (std::size_t i = 0; i < machine.dram.sites.size(); ++i) {
     const auto [x, y] = machine.dram.sites[i];
@@ -45,23 +47,19 @@ void MemorySystem::start(Picoseconds now, const MemoryRequest& request) {
   const std::vector<DramId>& drams = assigned_[static_cast<TileId>(tile)];
   const std::uint64_t count = drams.size();
   const auto share = [count](std::uint64_t of, std::uint64_t i) {
-    return of / count + (i < of % count ? 1 : 0);
+    return count == 1 ? of : of / count + (i < of % count ? 1 : 0);
   };
   const std::uint32_t transfer = transfers_.allocate();
-  transfers_.all[transfer] = {tile, request.token, 0, 0};
+  transfers_.all[transfer] = {tile, request.token, 0, 0, client_};
   ++under_way_[tile][write ? 1 : 0];
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t own = share(request.bytes, i), first = share(request.head, i);
     if (own == 0) break;
-    const Target& target = targets(tile)[i];
-    const std::uint32_t dram = target.dram, site = target.site;
+    const std::uint32_t target = first_target_[tile] + static_cast<std::uint32_t>(i);
     const auto add = [&](std::uint64_t part_bytes, std::uint64_t carried, std::uint32_t rest) {
       const std::uint32_t part = parts_.allocate();
-      parts_.all[part] = {
-          part_bytes, carried,   kNever,
-          now,        issued_++, transfer,
-          tile,       dram,      static_cast<std::uint32_t>(&target - targets_.data()),
-          rest,       write,     request.background};
+      parts_.all[part] = {part_bytes, carried, kNever,    now,    issued_++, transfer,
+                          tile,       kNoOrigin, target, rest,   write,     request.background};
       ++transfers_.all[transfer].parts;
       return part;
     };
@@ -73,20 +71,76 @@ void MemorySystem::start(Picoseconds now, const MemoryRequest& request) {
     } else {
       part = add(own, 0, kNoPart);
     }
-    if (write && site != tile) {
-      Packet& p = network_.allocate();
-      p.bytes = own;
-      p.source = tile;
-      p.destination = site;
-      p.link = part;
-      p.channel = 0;
-      p.kind = PacketKind::write_data;
-      p.cause = Cause::memory;
-      network_.inject(p, now);
-    } else {
-      queue_.push(now + target.there.latency, EventClass::memory_request, site, 0, part);
-    }
+    send(now, part);
   }
+}
+
+// Sends a read's request or a write's data, all of the part and the one behind it, to the site.
+void MemorySystem::send(Picoseconds now, std::uint32_t part) {
+  const Part& p = parts_.all[part];
+  const Target& target = targets_[p.target];
+  if (!p.write || target.site == p.tile) {
+    queue_.push(now + target.there.latency, EventClass::memory_request, target.site, 0, part);
+    return;
+  }
+  Packet& packet = network_.allocate();
+  packet.bytes = p.bytes;
+  packet.source = p.tile;
+  packet.destination = target.site;
+  packet.link = part;
+  packet.channel = 0;
+  packet.kind = PacketKind::write_data;
+  packet.cause = Cause::memory;
+  network_.inject(packet, now);
+}
+
+std::uint32_t MemorySystem::target(std::uint32_t tile, std::uint32_t dram) {
+  const auto key = std::make_pair(tile, dram);
+  const auto known = foreign_targets_.find(key);
+  if (known != foreign_targets_.end()) return known->second;
+  const auto target = static_cast<std::uint32_t>(targets_.size());
+  const std::uint32_t site = sites_[dram];
+  targets_.push_back({dram, site, network_.path(tile, site), network_.path(site, tile)});
+  foreign_targets_.emplace(key, target);
+  return target;
+}
+
+void MemorySystem::access(Picoseconds now, std::uint32_t tile, tlm::tlm_generic_payload& payload,
+                          const unsigned char* enables, const std::vector<AccessPiece>& pieces,
+                          MemoryClient& client, std::uint32_t token) {
+  const std::uint32_t transfer = transfers_.allocate();
+  transfers_.all[transfer] = {tile, token, static_cast<std::uint32_t>(pieces.size()), 0, &client};
+  for (const AccessPiece& piece : pieces) {
+    const std::uint32_t origin = origins_.allocate();
+    origins_.all[origin] = {&payload, enables, piece.address, piece.offset};
+    const std::uint32_t part = parts_.allocate();
+    parts_.all[part] = {piece.bytes, 0, kNever, now, issued_++, transfer, tile, origin,
+                        target(tile, piece.dram), kNoPart, payload.is_write(), false};
+    send(now, part);
+  }
+}
+
+std::uint64_t MemorySystem::debug_access(tlm::tlm_generic_payload& payload,
+                                         const std::vector<AccessPiece>& pieces) {
+  std::uint64_t moved = 0;
+  for (const AccessPiece& piece : pieces) {
+    tlm::tlm_generic_payload part;
+    part.set_command(payload.get_command());
+    part.set_address(piece.address);
+    part.set_data_ptr(payload.get_data_ptr() + piece.offset);
+    part.set_data_length(static_cast<unsigned>(piece.bytes));
+    part.set_streaming_width(static_cast<unsigned>(piece.bytes));
+    const std::uint64_t now_moved = ports_[piece.dram]->out->transport_dbg(part);
+    moved += now_moved;
+    if (now_moved < piece.bytes) break;
+  }
+  return moved;
+}
+
+DramStatistics MemorySystem::statistics(std::uint32_t id) const {
+  DramStatistics s = stats_[static_cast<DramId>(id)];
+  s.busy = models_[id] != nullptr ? models_[id]->busy() : ports_[id]->busy();
+  return s;
 }
 
 void MemorySystem::handle(Picoseconds now, EventClass type, std::uint32_t, const Event* events,
@@ -113,7 +167,7 @@ void MemorySystem::handle(Picoseconds now, EventClass type, std::uint32_t, const
     switch (type) {
       case EventClass::write_arrival:
       case EventClass::memory_request: {
-        DramPort& port = *ports_[parts_.all[part].dram];
+        DramPort& port = *ports_[dram(parts_.all[part])];
         const std::uint32_t rest = parts_.all[part].rest;
         port.request(part);
         if (rest != kNoPart) port.request(rest);
@@ -132,10 +186,11 @@ void MemorySystem::handle(Picoseconds now, EventClass type, std::uint32_t, const
 // The controller has moved the last byte of a part.
 void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
   const Part& p = parts_.all[part];
-  DramStatistics& stats = stats_[static_cast<DramId>(p.dram)];
+  const Target& target = targets_[p.target];
+  const std::uint32_t site = target.site;
+  const Path& path = target.back;
+  DramStatistics& stats = stats_[static_cast<DramId>(target.dram)];
   (p.write ? stats.bytes_written : stats.bytes_read) += p.bytes;
-  const std::uint32_t site = sites_[p.dram];
-  const Path& path = targets_[p.target].back;
   if (p.write) {
     queue_.push(std::max(now, p.tail) + path.latency, EventClass::memory_done, p.tile, 0, part);
     return;
@@ -172,18 +227,21 @@ void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
 void MemorySystem::part_done(Picoseconds now, std::uint32_t part) {
   const std::uint32_t index = parts_.all[part].transfer;
   const bool head = parts_.all[part].rest != kNoPart, write = parts_.all[part].write;
+  const std::uint32_t origin = parts_.all[part].origin;
+  if (origin != kNoOrigin) origins_.free.push_back(origin);
   parts_.free.push_back(part);
   Transfer& transfer = transfers_.all[index];
   --transfer.parts;
   const Transfer now_at = transfer;
   if (head && --transfer.heads == 0 && now_at.parts > 0) {
-    client_->memory_head(now, now_at.tile, now_at.token);
+    now_at.client->memory_head(now, now_at.tile, now_at.token);
   }
   if (now_at.parts > 0) return;
   transfers_.free.push_back(index);
-  if (head) client_->memory_head(now, now_at.tile, now_at.token);
-  client_->memory_done(now, now_at.tile, now_at.token);
-  --under_way_[now_at.tile][write ? 1 : 0];  // last: observers are told before it changes
+  if (head) now_at.client->memory_head(now, now_at.tile, now_at.token);
+  now_at.client->memory_done(now, now_at.tile, now_at.token);
+  // Last: observers are told before it changes. Accesses of foreign modules are not the tile's.
+  if (origin == kNoOrigin) --under_way_[now_at.tile][write ? 1 : 0];
 }
 
 std::string MemorySystem::allocate(std::uint32_t tile, std::uint64_t bytes) {

@@ -1,87 +1,53 @@
-#include <map>
 #include <string>
 #include <vector>
 
-#include <tilewright/base/error.h>
-#include <tilewright/hardware/compute_unit.h>
-#include <tilewright/hardware/dram_controller.h>
-#include <tilewright/hardware/event_queue.h>
-#include <tilewright/hardware/memory_system.h>
-#include <tilewright/hardware/network.h>
 #include <tilewright/hardware/platform.h>
-#include <tilewright/hardware/sequencer.h>
-#include <tilewright/hardware/tile.h>
-#include <tilewright/hardware/workload_driver.h>
 
 namespace tilewright {
 
-// The models' state, in the order in which it is built; then the modules.
+// The models' state; then the modules.
 struct Platform::Parts {
-  Parts(const MachineConfig& machine, const Program& program, const PlatformOptions& options)
-      : queue("events", !options.in_step),
-        network(machine, queue),
-        memory(machine, queue, network),
-        sequencer(machine, program, queue, network, memory),
-        driver("driver",
-               WorkloadDriverConfig{program, queue, static_cast<std::uint32_t>(machine.width()),
-                                    static_cast<std::uint32_t>(machine.height()), options.progress,
-                                    machine.defects.delay,
-                                    static_cast<std::uint32_t>(machine.dram.sites.size())}) {
-    costs.emplace(1.0, ComputeCosts(machine, program, 1.0));
-    for (const auto& [tile, speed] : machine.defects.speed) {
-      if (costs.count(speed) == 0) costs.emplace(speed, ComputeCosts(machine, program, speed));
-    }
-  }
+  Parts(const MachineConfig& machine, const Program& program, const PlatformOptions& given)
+      : options(given),
+        backplane(machine, program, {given.progress, given.in_step || given.external_memory}) {}
 
-  EventQueue queue;
-  Network network;
-  MemorySystem memory;
-  Sequencer sequencer;
-  std::map<double, ComputeCosts> costs;  // by the speed of the tile's engines
-  WorkloadDriver driver;
+  PlatformOptions options;  // keeps what stands between the sockets
+  Backplane backplane;
   std::vector<std::unique_ptr<Tile>> tiles;
   std::vector<std::unique_ptr<DramController>> controllers;
   std::vector<std::unique_ptr<DramPort>> ports;
-  RunStatistics statistics;
-  bool has_run = false;
 
   void build_tile(const MachineConfig& machine, std::uint32_t t) {
     const TileId id = static_cast<TileId>(t);
     const std::string name =
         "t" + std::to_string(machine.x(id)) + "_" + std::to_string(machine.y(id));
-    tiles[t] = std::make_unique<Tile>(name.c_str(), TileConfig{t, machine.sram, network, sequencer,
-                                                               costs.at(machine.speed(id)), false});
+    TileConfig config = backplane.tile(id);
+    config.bind_memory = options.bind_memory;
+    tiles[t] = std::make_unique<Tile>(name.c_str(), config);
   }
 
   void bind_tile(std::uint32_t t) {
     for (unsigned d = 0; d < kDirections; ++d) {
-      const Topology::Link& link = network.topology().link(t, d);
-      if (link.works) tiles[t]->router.connect(static_cast<Direction>(d), tiles[link.to]->router);
+      const Topology::Link& link = backplane.network.topology().link(t, d);
+      if (link.works) backplane.connect(*tiles[t], static_cast<Direction>(d), *tiles[link.to]);
     }
-    driver.connect(t, *tiles[t]);
+    backplane.connect(*tiles[t]);
   }
 
-  void build_dram(const MachineConfig& machine, std::uint32_t d) {
-    const auto [x, y] = machine.dram.sites[d];
-    const std::uint32_t site = index(machine.tile(x, y));
-    controllers[d] = std::make_unique<DramController>(
-        ("dram" + std::to_string(d)).c_str(), DramControllerConfig{machine.dram, d, site, queue});
+  void build_dram(std::uint32_t d) {
+    const auto id = static_cast<DramId>(d);
     ports[d] = std::make_unique<DramPort>(("dram_port" + std::to_string(d)).c_str(),
-                                          DramPortConfig{memory, d, site});
-    ports[d]->out.bind(controllers[d]->in);
+                                          backplane.dram_port(id));
+    if (options.external_memory && options.external_memory(id, *ports[d])) return;
+    controllers[d] = std::make_unique<DramController>(("dram" + std::to_string(d)).c_str(),
+                                                      backplane.dram_controller(id));
+    (options.bind_memory ? options.bind_memory : bind_sockets)(ports[d]->out, controllers[d]->in);
   }
 };
 
 Platform::Platform(const sc_core::sc_module_name& name, const MachineConfig& machine,
                    const Program& program, const PlatformOptions& options)
     : sc_core::sc_module(name) {
-  if (machine.width() < 1 || machine.height() < 1) throw InputError("the mesh has no tiles");
-  if (std::int64_t{machine.width()} * machine.height() > kMaxTiles) {
-    throw InputError("the mesh has more than " + std::to_string(kMaxTiles) + " tiles");
-  }
-  if (sc_core::sc_get_time_resolution() != sc_core::sc_time(1, sc_core::SC_PS)) {
-    throw InputError("the simulation's time resolution must be 1 ps");
-  }
   parts_ = std::make_unique<Parts>(machine, program, options);
   const auto tiles = static_cast<std::uint32_t>(machine.tiles());
   const auto drams = static_cast<std::uint32_t>(machine.dram.sites.size());
@@ -93,61 +59,40 @@ Platform::Platform(const sc_core::sc_module_name& name, const MachineConfig& mac
   };
   const auto each_tile = [&](auto act) {
     for (std::uint32_t i = 0; i < tiles; ++i) {
-      if (!parts_->network.topology().dead(place(i, tiles))) act(place(i, tiles));
+      if (!parts_->backplane.network.topology().dead(place(i, tiles))) act(place(i, tiles));
     }
   };
   each_tile([&](std::uint32_t t) { parts_->build_tile(machine, t); });
   each_tile([&](std::uint32_t t) { parts_->bind_tile(t); });
-  for (std::uint32_t i = 0; i < drams; ++i) parts_->build_dram(machine, place(i, drams));
+  for (std::uint32_t i = 0; i < drams; ++i) parts_->build_dram(place(i, drams));
 }
 
 Platform::~Platform() = default;
 
-void Platform::run() {
-  Parts& p = *parts_;
-  if (p.has_run) throw InternalError("Platform::run() can be called once");
-  p.has_run = true;
-  p.sequencer.allocate_resident();
-  sc_core::sc_start(sc_core::SC_ZERO_TIME);  // ends elaboration, which wires the tiles
-  p.queue.rethrow();
-  if (p.driver.outstanding() > 0 && sc_core::sc_pending_activity()) sc_core::sc_start();
-  p.queue.rethrow();
-  if (p.driver.outstanding() > 0) throw DeadlockError(p.sequencer.explain_deadlock());
-  // The kernel may lag behind the last event when the queue has run ahead.
-  const sc_core::sc_time end = sc_core::sc_time::from_value(p.sequencer.end());
-  if (sc_core::sc_time_stamp() < end) sc_core::sc_start(end - sc_core::sc_time_stamp());
+void Platform::run() { parts_->backplane.run(); }
 
-  RunStatistics& s = p.statistics;
-  s.end = p.sequencer.end();
-  s.events = p.queue.events();
-  s.message_hops = p.network.hops();
-  s.messages = p.sequencer.messages();
-  s.bytes_by_cause = p.sequencer.bytes_by_cause();
-  s.tiles = p.sequencer.statistics(s.end);
-  s.links = p.network.statistics();
-  s.dram.clear();
-  for (std::uint32_t d = 0; d < p.controllers.size(); ++d) {
-    s.dram.push_back(p.memory.statistics(d));
-    s.dram[static_cast<DramId>(d)].busy = p.controllers[d]->busy();
-  }
-}
+const RunStatistics& Platform::statistics() const { return parts_->backplane.statistics(); }
 
-const RunStatistics& Platform::statistics() const { return parts_->statistics; }
+Backplane& Platform::backplane() { return parts_->backplane; }
 
 void Platform::watch_tile(TileId tile, Probe& probe) {
-  parts_->sequencer.watch(index(tile), probe);
+  parts_->backplane.sequencer.watch(index(tile), probe);
 }
 void Platform::watch_dram(DramId dram, Probe& probe) {
-  parts_->controllers[index(dram)]->watch(probe);
+  if (parts_->controllers[index(dram)]) parts_->controllers[index(dram)]->watch(probe);
 }
-void Platform::watch_links(Probe& probe) { parts_->network.watch(probe); }
-TileView Platform::view(TileId tile) const { return parts_->sequencer.view(index(tile)); }
+void Platform::watch_links(Probe& probe) { parts_->backplane.network.watch(probe); }
+TileView Platform::view(TileId tile) const {
+  return parts_->backplane.sequencer.view(index(tile));
+}
 std::size_t Platform::dram_queue(DramId dram) const {
-  return parts_->controllers[index(dram)]->queued();
+  const auto& controller = parts_->controllers[index(dram)];
+  return controller ? controller->queued() : parts_->ports[index(dram)]->outstanding();
 }
 std::vector<std::unique_ptr<RowReplay>> Platform::dram_rows(DramId dram) const {
-  return parts_->controllers[index(dram)]->model().rows();
+  const auto& controller = parts_->controllers[index(dram)];
+  return controller ? controller->model().rows() : std::vector<std::unique_ptr<RowReplay>>{};
 }
-std::vector<LinkPlace> Platform::links() const { return parts_->network.places(); }
+std::vector<LinkPlace> Platform::links() const { return parts_->backplane.network.places(); }
 
 }  // namespace tilewright

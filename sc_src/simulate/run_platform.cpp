@@ -3,6 +3,7 @@
 #include <memory>
 
 #include <tilewright/base/error.h>
+#include <tilewright/cosim/checked_sockets.h>
 #include <tilewright/hardware/platform.h>
 
 namespace tilewright {
@@ -14,6 +15,7 @@ const RunStatistics& run_platform(const MachineConfig& machine, const Program& p
   platform_options.progress = options.progress;
   platform_options.reverse_construction = options.reverse_construction;
   platform_options.in_step = options.in_step;
+  if (options.check_protocol) platform_options.bind_memory = checked_sockets();
   // Never destroyed: the kernel's module registries make destruction quadratic, and one process
   // runs one simulation.
   auto* platform = new Platform("platform", machine, program, platform_options);

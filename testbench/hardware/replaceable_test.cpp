@@ -64,7 +64,7 @@ TEST(Replaceable, ComputeUnit) {
   Sequencer sequencer(machine, s.program, queue, network, memory);
   ComputeCosts costs(machine, s.program);
   WorkloadDriver driver("driver", {s.program, queue, 1, 1, {}});
-  Tile tile("tile", {0, machine.sram, network, sequencer, costs, true});
+  Tile tile("tile", {0, machine.sram, network, sequencer, costs, true, {}});
   SlowUnit unit("unit");
   tile.compute_out.bind(unit.in);
   driver.connect(0, tile);
@@ -158,7 +158,8 @@ TEST(Replaceable, Memory) {
   memory.set_client(listener);
   DramPort port("port", {memory, 0, 0});
   SlowMemory foreign("foreign");
-  port.out.bind(foreign.in);
+  const MemoryBinder bind = checked_sockets();
+  bind(port.out, foreign.in);
   for (std::uint32_t i = 0; i < 3; ++i) memory.start(0, {0, i, 1000, 0, i == 1});
   sc_core::sc_start();
   queue.rethrow();
@@ -195,7 +196,8 @@ TEST(Replaceable, SramBehindAStandardSocket) {
   config.bandwidth = Bandwidth(0.5e12);
   SramBank bank("bank", config);
   Initiator initiator("initiator");
-  initiator.out.bind(bank.in);
+  const MemoryBinder bind = checked_sockets();
+  bind(initiator.out, bank.in);
   sc_core::sc_start(sc_core::SC_ZERO_TIME);
   PayloadPool pool;
   auto& payload = *pool.allocate(tlm::TLM_READ_COMMAND, 0, 5000000000).payload;
@@ -223,7 +225,8 @@ TEST(Replaceable, DramControllerBehindAStandardSocket) {
   EventQueue queue("events");
   DramController controller("dram", {machine.dram, 0, 0, queue});
   Initiator initiator("initiator");
-  initiator.out.bind(controller.in);
+  const MemoryBinder bind = checked_sockets();
+  bind(initiator.out, controller.in);
   sc_core::sc_start(sc_core::SC_ZERO_TIME);
   PayloadPool pool;
   for (int i = 0; i < 2; ++i) {
@@ -241,7 +244,7 @@ TEST(Replaceable, DramControllerBehindAStandardSocket) {
   initiator.out->nb_transport_fw(*initiator.responses[0].first, phase, delay);
   ASSERT_EQ(initiator.responses.size(), 2u);
   EXPECT_EQ(initiator.responses[1].second, 200000u);
-  initiator.out->b_transport(*initiator.responses[1].first, delay);
+  initiator.out->b_transport(*pool.allocate(tlm::TLM_READ_COMMAND, 0, 1000).payload, delay);
   EXPECT_EQ(delay.value(), 102000u);
   EXPECT_EQ(controller.busy(), 4000u);
 }

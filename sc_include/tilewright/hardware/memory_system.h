@@ -5,8 +5,10 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <systemc>
@@ -20,7 +22,7 @@
 
 namespace tilewright {
 
-class DramController;
+class DramModel;
 class MemorySystem;
 
 /// Is told when a load or store is complete.
@@ -42,6 +44,14 @@ struct MemoryRequest {
   bool background = false;  ///< shares bandwidth like the request of another tile
 };
 
+/// A piece of a transaction that a module of somebody else's has begun: which bytes of it go where.
+struct AccessPiece {
+  std::uint32_t dram = 0;     ///< DramId
+  std::uint64_t address = 0;  ///< at that controller
+  std::uint64_t offset = 0;   ///< of its first byte in the transaction
+  std::uint64_t bytes = 0;
+};
+
 struct DramPortConfig {
   MemorySystem& memory;
   std::uint32_t id = 0;    ///< DramId
@@ -52,7 +62,9 @@ struct DramPortConfig {
 /// protocol as initiator: one request until END_REQ, responses ended at once. Data read is injected
 /// at the site's router when the response begins, with the lead it has gained while the controller
 /// worked; a controller that is not ours and does not report when its first byte moved is taken to
-/// deliver all at once.
+/// deliver all at once. One payload asks for all that a tile loads or stores; its data pointer is
+/// null unless a foreign initiator gave one. Memories that want more go behind a MemoryBridge
+/// (cosim/memory_bridge.h).
 class DramPort : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> {
  public:
   DramPort(const sc_core::sc_module_name& name, const DramPortConfig& config);
@@ -62,12 +74,16 @@ class DramPort : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> {
   /// Issues a part of a load or store to the controller.
   void request(std::uint32_t part);
   std::uint32_t site() const { return config_.site; }
+  /// Time with at least one request outstanding.
+  Picoseconds busy() const { return busy_; }
+  std::uint32_t outstanding() const { return outstanding_; }
 
   tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay) override;
   void invalidate_direct_mem_ptr(sc_dt::uint64, sc_dt::uint64) override {}
 
  private:
+  tlm::tlm_generic_payload& payload_of(std::uint32_t part);
   void issue();
   void response(tlm::tlm_generic_payload& payload, const sc_core::sc_time& delay);
 
@@ -76,6 +92,8 @@ class DramPort : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> {
   std::deque<std::uint32_t> waiting_;         // parts not yet requested
   tlm::tlm_generic_payload* open_ = nullptr;  // BEGIN_REQ sent, END_REQ not seen
   std::uint64_t address_ = 0;
+  std::uint32_t outstanding_ = 0;
+  Picoseconds busy_since_ = 0, busy_end_ = 0, busy_ = 0;
 };
 
 /// Loads, stores and DRAM allocation of all tiles. A tile's traffic is divided evenly over the
@@ -102,6 +120,17 @@ class MemorySystem : public EventHandler {
   /// Begins a load or store; the client hears its token when all parts are done, in a later event,
   /// and before that when the head is there.
   void start(Picoseconds now, const MemoryRequest& request);
+  /// Begins `pieces` of `payload` on behalf of a module at `tile`; `client` hears `token` when all
+  /// are done. `enables` is null or has one byte for every byte of the transaction. An error of a
+  /// memory becomes the payload's response status.
+  void access(Picoseconds now, std::uint32_t tile, tlm::tlm_generic_payload& payload,
+              const unsigned char* enables, const std::vector<AccessPiece>& pieces,
+              MemoryClient& client, std::uint32_t token);
+  /// The same by transport_dbg, without time. Returns the bytes moved.
+  std::uint64_t debug_access(tlm::tlm_generic_payload& payload,
+                             const std::vector<AccessPiece>& pieces);
+  double capacity() const { return capacity_; }  ///< bytes of one controller
+
   /// A packet with data read by `part` has reached its tile.
   void part_done(Picoseconds now, std::uint32_t part);
 
@@ -119,14 +148,17 @@ class MemorySystem : public EventHandler {
   void handle(Picoseconds now, EventClass type, std::uint32_t tile, const Event* events,
               std::size_t count) override;
 
-  /// Everything but DramStatistics::busy, which the controllers know.
-  DramStatistics statistics(std::uint32_t id) const { return stats_[static_cast<DramId>(id)]; }
+  /// The busy time of controller `id` is this model's; without one it is its port's.
+  void set_busy_source(std::uint32_t id, const DramModel& model) { models_[id] = &model; }
+  DramStatistics statistics(std::uint32_t id) const;
 
  private:
   friend class DramPort;
   static constexpr std::uint32_t kNoPart = 0xffffffffu;
+  static constexpr std::uint32_t kNoOrigin = 0xffffffffu;
   struct Transfer {
     std::uint32_t tile, token, parts, heads;
+    MemoryClient* client;
   };
   struct Part {
     std::uint64_t bytes;
@@ -134,10 +166,18 @@ class MemorySystem : public EventHandler {
     Picoseconds first_byte;  // reads: when the controller began, with the head if there is one
     Picoseconds tail;        // writes: when the data has all arrived at the site
     std::uint64_t order;     // of issue: pool slots are reused, so they say nothing about age
-    std::uint32_t transfer, tile, dram;
+    std::uint32_t transfer, tile;
+    std::uint32_t origin;  // in origins_: of a foreign transaction's piece
     std::uint32_t target;  // in targets_
     std::uint32_t rest;    // of a head: the part behind it
     bool write, background;
+  };
+  static_assert(sizeof(Part) == 64, "a part is one cache line");
+  /// Where a foreign transaction's piece comes from.
+  struct Origin {
+    tlm::tlm_generic_payload* payload;
+    const unsigned char* enables;  // of the whole transaction
+    std::uint64_t address, offset;
   };
   std::uint64_t issued_ = 0;
   std::vector<std::uint32_t> arrivals_;  // scratch of handle()
@@ -165,6 +205,9 @@ class MemorySystem : public EventHandler {
     Path there, back;
   };
   Target* targets(std::uint32_t tile) { return targets_.data() + first_target_[tile]; }
+  std::uint32_t target(std::uint32_t tile, std::uint32_t dram);
+  std::uint32_t dram(const Part& p) const { return targets_[p.target].dram; }
+  void send(Picoseconds now, std::uint32_t part);
 
   EventQueue& queue_;
   Network& network_;
@@ -174,13 +217,16 @@ class MemorySystem : public EventHandler {
   std::vector<std::uint32_t> sites_;
   std::vector<Target> targets_;              // of all tiles, in order of assign_dram()
   std::vector<std::uint32_t> first_target_;  // by tile
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> foreign_targets_;  // tile, dram
   Pool<Transfer> transfers_;
   Pool<Part> parts_;
+  Pool<Origin> origins_;
   double capacity_;
   std::vector<std::uint64_t> used_;  // by controller
   std::vector<std::uint64_t> tile_used_, tile_peak_;
   std::vector<std::array<std::uint32_t, 2>> under_way_;  // by tile: loads, stores
   IdVector<DramId, DramStatistics> stats_;
+  std::vector<const DramModel*> models_;  // by controller; null: a memory that is not ours
 };
 
 }  // namespace tilewright

@@ -23,6 +23,7 @@ struct SimulateOptions {
   WaveOptions waves;                  ///< waveforms to write while it runs
   bool reverse_construction = false;  ///< see PlatformOptions; for tests
   bool in_step = false;               ///< see PlatformOptions; no foreign module is elaborated here
+  bool check_protocol = false;        ///< a ProtocolChecker on every memory-side socket pair
 };
 
 /// Checks, lowers, elaborates, runs and summarises. One call per process (the SystemC kernel cannot
