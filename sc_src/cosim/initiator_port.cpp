@@ -14,7 +14,7 @@ InitiatorPort::InitiatorPort(const sc_core::sc_module_name& name, const Initiato
       in("in"),
       config_(config),
       arriving_("arriving"),
-      finish_("finish"),
+      finish_("finished"),
       slot_("slot"),
       responses_(in) {
   in.bind(*this);

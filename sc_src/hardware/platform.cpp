@@ -9,7 +9,9 @@ namespace tilewright {
 struct Platform::Parts {
   Parts(const MachineConfig& machine, const Program& program, const PlatformOptions& given)
       : options(given),
-        backplane(machine, program, {given.progress, given.in_step || given.external_memory}) {}
+        backplane(
+            machine, program,
+            {given.progress, given.in_step || given.external_memory || given.external_compute}) {}
 
   PlatformOptions options;  // keeps what stands between the sockets
   Backplane backplane;
@@ -21,9 +23,12 @@ struct Platform::Parts {
     const TileId id = static_cast<TileId>(t);
     const std::string name =
         "t" + std::to_string(machine.x(id)) + "_" + std::to_string(machine.y(id));
+    ComputeTarget* compute = options.external_compute ? options.external_compute(id) : nullptr;
     TileConfig config = backplane.tile(id);
+    config.external_compute = compute != nullptr;
     config.bind_memory = options.bind_memory;
     tiles[t] = std::make_unique<Tile>(name.c_str(), config);
+    if (compute != nullptr) tiles[t]->compute_out.bind(*compute);
   }
 
   void bind_tile(std::uint32_t t) {
@@ -38,10 +43,13 @@ struct Platform::Parts {
     const auto id = static_cast<DramId>(d);
     ports[d] = std::make_unique<DramPort>(("dram_port" + std::to_string(d)).c_str(),
                                           backplane.dram_port(id));
-    if (options.external_memory && options.external_memory(id, *ports[d])) return;
-    controllers[d] = std::make_unique<DramController>(("dram" + std::to_string(d)).c_str(),
-                                                      backplane.dram_controller(id));
-    (options.bind_memory ? options.bind_memory : bind_sockets)(ports[d]->out, controllers[d]->in);
+    MemoryTarget* memory = options.external_memory ? options.external_memory(id) : nullptr;
+    if (memory == nullptr) {
+      controllers[d] = std::make_unique<DramController>(("dram" + std::to_string(d)).c_str(),
+                                                        backplane.dram_controller(id));
+      memory = &controllers[d]->in;
+    }
+    (options.bind_memory ? options.bind_memory : bind_sockets)(ports[d]->out, *memory);
   }
 };
 

@@ -40,7 +40,7 @@ class Harness {
     PlatformOptions options;
     options.bind_memory = checked_sockets();
     if (kind != MemoryKind::built_in) {
-      options.external_memory = [=](DramId id, DramPort& port) {
+      options.external_memory = [=](DramId id) {
         MemoryBridgeConfig bridge;
         bridge.size = kMemory;
         bridge.base = index(id) * (std::uint64_t{1} << 32);
@@ -48,9 +48,8 @@ class Harness {
         bridge.blocking = kind == MemoryKind::loose;
         const std::string number = std::to_string(index(id));
         bridges.push_back(std::make_unique<MemoryBridge>(("bridge" + number).c_str(), bridge));
-        options.bind_memory(port.out, bridges.back()->in);
         connect_memory(kind, number, bridge.base, seed + index(id), stall_ns);
-        return true;
+        return &bridges.back()->in;
       };
     }
     platform = std::make_unique<Platform>("machine", machine, script.program, options);
@@ -433,12 +432,11 @@ struct OneLoad {
     script.group("A", {at}, segment);
     script.streams();
     PlatformOptions options;
-    options.external_memory = [&](DramId, DramPort& port) {
+    options.external_memory = [&](DramId) {
       bridge = std::make_unique<MemoryBridge>(
           "bridge", MemoryBridgeConfig{kMemory, 0, 64, width.outstanding, width.blocking});
-      port.out.bind(bridge->in);
       bridge->out.bind(memory);
-      return true;
+      return &bridge->in;
     };
     platform =
         std::make_unique<Platform>("machine", machine(4, 1, {{0, 0}}), script.program, options);

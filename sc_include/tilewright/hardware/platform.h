@@ -22,9 +22,10 @@ struct PlatformOptions : BackplaneOptions {
   /// Binds each memory-side socket pair: a tile's compute unit to its SRAM, a DRAM port to its
   /// controller. For modules that stand between them, such as a protocol checker. None: directly.
   MemoryBinder bind_memory;
-  /// Puts another memory in a controller's place: binds `port.out` and returns true, or returns
-  /// false for the built-in controller. Implies in_step.
-  std::function<bool(DramId id, DramPort& port)> external_memory;
+  /// Another memory in a controller's place, or another compute unit in a tile's: the socket to
+  /// bind; null for the built-in one. Given, they imply in_step.
+  std::function<MemoryTarget*(DramId)> external_memory;
+  std::function<ComputeTarget*(TileId)> external_compute;
 };
 
 /// A mesh of tiles, its links and DRAM controllers, and the workload driver, elaborated from a
