@@ -78,6 +78,11 @@ tlm::tlm_sync_enum MemoryBridge::nb_transport_fw(Payload& payload, tlm::tlm_phas
 
 void MemoryBridge::begin() {
   while (Payload* payload = arriving_.get_next_transaction()) {
+    if (MemoryExtension::length(*payload) == 0) {
+      payload->set_response_status(tlm::TLM_OK_RESPONSE);
+      responses_.push(*payload);
+      continue;
+    }
     std::uint32_t transfer = static_cast<std::uint32_t>(transfers_.size());
     if (free_.empty()) {
       transfers_.emplace_back();

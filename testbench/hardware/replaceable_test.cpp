@@ -81,6 +81,23 @@ TEST(Replaceable, ComputeUnit) {
   EXPECT_EQ(sum, sequencer.end());
 }
 
+// The same in a whole machine: tile 1 has the slow unit, tile 0 a built-in one.
+TEST(Replaceable, ComputeUnitOfAPlatform) {
+  Script s;
+  const auto shape = s.matrix_shape(1000);
+  const auto segment = s.segment("op", [&](Code& c) { c.compute(Engine::matrix, shape); });
+  s.group("A", {TileId{0}, TileId{1}}, segment);
+  s.streams();
+  SlowUnit unit("unit");
+  PlatformOptions options;
+  options.in_step = false;  // which the other unit overrules
+  options.external_compute = [&](TileId id) { return id == TileId{1} ? &unit.in : nullptr; };
+  Platform platform("machine", mesh(2, 1), s.program, options);
+  platform.run();
+  EXPECT_EQ(platform.statistics().tiles[TileId{0}].finish, 1000u);
+  EXPECT_EQ(platform.statistics().tiles[TileId{1}].finish, 750u);
+}
+
 // --- A memory that takes its time over every phase
 // -------------------------------------------------
 

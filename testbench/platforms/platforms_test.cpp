@@ -1,6 +1,9 @@
 // The small platforms, run as their users run them.
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -67,6 +70,61 @@ TEST(PlatformBinaries, ForeignMemory) {
   EXPECT_THAT(outcome.out, testing::HasSubstr("checkers: 3152 transactions, 0 violations"));
   EXPECT_THAT(outcome.err, testing::Not(testing::HasSubstr("Warning")));
 }
+
+#ifdef TILEWRIGHT_RTL
+// Folds · max(k, 8), the last one k + 14 cycles: 15·32 + 46, 7·17 + 31, 4·64 + 78, 4·8 + 21, 8·8 +
+// 17, 15; 1159 in all.
+TEST(PlatformBinaries, RtlTile) {
+  const TemporaryFolder folder;
+  const std::string vcd = folder.path("mixed.vcd");
+  const Outcome outcome = platform("rtl-tile", {vcd});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+  for (const char* line : {"   32   32   32         526           526              0\n",
+                           "   13   29   17         150           150              0\n",
+                           "    1   40   64         334           334              0\n",
+                           "   40    1    7          53            53              0\n",
+                           "   24   24    3          81            81              0\n",
+                           "    1    1    1          15            15              0\n",
+                           "tile 3 (RTL): matrix engine busy for 1159000 ps\n",
+                           "tile 0 (model): matrix engine busy for 1159000 ps\n",
+                           "6 products, 0 of other duration than the model's, 0 wrong results\n"}) {
+    EXPECT_THAT(outcome.out, testing::HasSubstr(line));
+  }
+  // One file has the waves of both: the RTL's clock, and a signal of SystemC's.
+  std::ifstream file(vcd);
+  std::map<std::string, std::string> identifiers, values;
+  std::uint64_t time = 0, edges = 0, last_edge = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string word, type, width, id, name;
+    words >> word;
+    if (word == "$var") {
+      words >> type >> width >> id >> name;
+      identifiers.emplace(name, id);
+    } else if (word[0] == '#') {
+      EXPECT_GE(std::stoull(word.substr(1)), time);
+      time = std::stoull(word.substr(1));
+    } else if (word[0] == 'b') {
+      words >> id;
+      values[id] = word.substr(1);
+    } else if (word == "1" + identifiers["clk"]) {
+      ++edges;
+      last_edge = time;
+    }
+  }
+  EXPECT_EQ(edges, 1159u);
+  EXPECT_GT(last_edge, 1159000u);  // the ring's messages and vector work come between
+  EXPECT_EQ(std::stoi(values[identifiers["products"]], nullptr, 2), 6);
+}
+
+TEST(PlatformBinaries, RtlRouter) {
+  const Outcome outcome = platform("rtl-router");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, testing::ContainsRegex(
+                               "[1-9][0-9]* packets, .*[1-9][0-9]* of [1-9][0-9]* flits passed "
+                               "the RTL router\n0 packets took another time"));
+}
+#endif
 
 // They must build without a header of ours.
 TEST(PlatformBinaries, ForeignModulesAreForeign) {
