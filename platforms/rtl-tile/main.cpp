@@ -137,7 +137,7 @@ int sc_main(int argc, char** argv) try {
     wrong += errors;
     differing += static_cast<double>(cycles) != expected;
   };
-  rtl::RtlComputeUnit unit("unit", {backplane, *engine, true, operands, done});
+  rtl::RtlComputeUnit unit("unit", {backplane, rtl_tile, *engine, true, operands, done});
   Tile& tile = *tiles[index(rtl_tile)];
   tile.compute_out.bind(unit.in);
   unit.vector.memory.bind(tile.sram.in);

@@ -11,7 +11,7 @@ RtlComputeUnit::RtlComputeUnit(const sc_core::sc_module_name& name,
                                const RtlComputeUnitConfig& config)
     : sc_core::sc_module(name),
       in("in"),
-      vector("vector", ComputeUnitConfig{config.backplane.costs}),
+      vector("vector", ComputeUnitConfig{config.backplane.costs(config.tile)}),
       config_(config),
       vector_out_("vector_out"),
       requested_("requested") {
@@ -25,7 +25,7 @@ RtlComputeUnit::RtlComputeUnit(const sc_core::sc_module_name& name,
 tlm::tlm_sync_enum RtlComputeUnit::nb_transport_fw(ComputeRequest& request, ComputePhase& phase,
                                                    sc_core::sc_time& delay) {
   if (request.engine != Engine::matrix) return vector_out_->nb_transport_fw(request, phase, delay);
-  const ComputeShape& shape = config_.backplane.costs.shape(request.shape);
+  const ComputeShape& shape = config_.backplane.costs(config_.tile).shape(request.shape);
   if (request.begin != 0 || request.amount != shape.denominator || shape.batch != 1) {
     throw InputError(std::string(name()) + ": the RTL engine computes one whole product at a time");
   }
@@ -38,7 +38,7 @@ tlm::tlm_sync_enum RtlComputeUnit::nb_transport_fw(ComputeRequest& request, Comp
 void RtlComputeUnit::compute() {
   for (;;) {
     wait(requested_);
-    const ComputeShape& shape = config_.backplane.costs.shape(request_->shape);
+    const ComputeShape& shape = config_.backplane.costs(config_.tile).shape(request_->shape);
     Gemm gemm = config_.operands(shape);
     const std::uint64_t cycles = config_.engine.run(gemm, config_.pipelined);
     config_.done(gemm, cycles);

@@ -16,6 +16,7 @@ namespace tilewright::rtl {
 
 struct RtlComputeUnitConfig {
   Backplane& backplane;
+  TileId tile{};
   GemmEngine& engine;
   bool pipelined = false;
   /// The operands of the product that is to be computed.

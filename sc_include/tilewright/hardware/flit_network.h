@@ -207,6 +207,9 @@ class FlitNetwork : public EventHandler {
   Flit& place(std::uint32_t router, unsigned port, unsigned vc, unsigned at) {
     return buffers_[((router * kPorts + port) * vcs_ + vc) * depth_ + at];
   }
+  sc_core::sc_time time_of(unsigned cycles) const {
+    return sc_core::sc_time::from_value(cycles * config_.period);
+  }
   bool stalled(std::uint32_t router, unsigned port) const;
   [[noreturn]] void broken(const char* what, std::uint32_t router, unsigned port) const;
 
@@ -275,12 +278,9 @@ class FlitNetwork : public EventHandler {
   std::vector<Slot> slots_;
   std::uint64_t slot_mask_ = 0;
   std::uint64_t pending_ = 0;  // entries in slots_
-  sc_core::sc_time time_of(unsigned n) const {
-    return sc_core::sc_time::from_value(n * config_.period);
-  }
-  std::uint64_t queued_ = 0;  // messages in source queues
-  std::uint64_t now_ = 0;     // the cycle, as a number
-  std::uint64_t next_ = 0;    // the first one not yet simulated
+  std::uint64_t queued_ = 0;   // messages in source queues
+  std::uint64_t now_ = 0;      // the cycle, as a number
+  std::uint64_t next_ = 0;     // the first one not yet simulated
   bool scheduled_ = false;
   sc_core::sc_time flit_time_, credit_time_;
   std::uint64_t entered_ = 0, left_ = 0, hops_ = 0, cycles_ = 0, last_move_ = 0;
