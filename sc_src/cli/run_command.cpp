@@ -40,6 +40,8 @@ CommandOptions run_options() {
       "also write the result as JSON; - writes it to stdout in place of the report");
   add("profile", po::value<std::string>()->value_name("FILE"),
       "write host time by phase, peak memory and events per second as JSON");
+  add("check-protocol", po::bool_switch(),
+      "put a TLM-2.0 base-protocol checker on every memory-side socket; the result is the same");
   add("fidelity", po::value<std::string>()->value_name("NAME")->default_value("message"),
       "how closely to simulate: message (every tile, every message)");
   add_wave_options(command.options);
@@ -83,6 +85,7 @@ void run_command(const std::vector<std::string>& arguments) {
   ProgressBar bar;
   SimulateOptions options;
   options.progress = [&bar](double fraction) { bar.update(fraction); };
+  options.check_protocol = values["check-protocol"].as<bool>();
   options.on_phase = [&profile](const char* phase) { profile.begin(phase); };
 
   profile.begin("read");

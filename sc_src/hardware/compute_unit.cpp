@@ -60,14 +60,16 @@ ComputeUnit::ComputeUnit(const sc_core::sc_module_name& name, const ComputeUnitC
 void ComputeUnit::measure(ComputeCosts::Cost& cost, const ComputeShape& shape) {
   cost.sram = 0;
   if (shape.sram_bytes > 0) {
-    tlm::tlm_generic_payload payload;
-    MemoryExtension extension;
-    extension.bytes = static_cast<std::uint64_t>(std::llround(shape.sram_bytes));
-    payload.set_command(tlm::TLM_READ_COMMAND);
-    payload.set_extension(&extension);
+    const auto bytes = static_cast<std::uint64_t>(std::llround(shape.sram_bytes));
+    tlm::tlm_generic_payload& payload =
+        *costs_.payloads().allocate(tlm::TLM_READ_COMMAND, 0, bytes).payload;
+    tlm::tlm_phase phase = tlm::BEGIN_REQ;
     sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
-    memory->b_transport(payload, delay);
-    payload.clear_extension(&extension);
+    const tlm::tlm_sync_enum answer = memory->nb_transport_fw(payload, phase, delay);
+    if (answer != tlm::TLM_COMPLETED || !payload.is_response_ok()) {
+      throw InternalError(std::string(name()) + ": an SRAM answers at once how long it takes");
+    }
+    payload.release();
     cost.sram = static_cast<double>(delay.value());
   }
   cost.per_part = std::max(cost.engine, cost.sram) / shape.denominator;

@@ -3,14 +3,20 @@
 #include <tilewright/base/error.h>
 #include <tilewright/hardware/dram_controller.h>
 #include <tilewright/hardware/memory.h>
+#include <tilewright/hardware/memory_system.h>
 
 namespace tilewright {
 
 DramController::DramController(const sc_core::sc_module_name& name,
                                const DramControllerConfig& config)
-    : sc_core::sc_module(name), in("in"), config_(config), model_(make_dram_model(config.dram)) {
+    : sc_core::sc_module(name),
+      in("in"),
+      config_(config),
+      model_(make_dram_model(config.dram)),
+      responses_(in) {
   in.bind(*this);
   config_.queue.attach_agent(config_.id, *this);
+  if (config_.memory != nullptr) config_.memory->set_busy_source(config_.id, *model_);
 }
 
 void DramController::begin(tlm::tlm_generic_payload& payload, Picoseconds now) {
@@ -48,8 +54,7 @@ tlm::tlm_sync_enum DramController::nb_transport_fw(tlm::tlm_generic_payload& pay
     return tlm::TLM_UPDATED;
   }
   if (phase == tlm::END_RESP) {
-    response_open_ = false;
-    respond();
+    responses_.ended();
     return tlm::TLM_COMPLETED;
   }
   throw InternalError(std::string(name()) + ": unexpected phase " + phase.get_name());
@@ -57,6 +62,17 @@ tlm::tlm_sync_enum DramController::nb_transport_fw(tlm::tlm_generic_payload& pay
 
 void DramController::b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
   delay += sc_core::sc_time::from_value(model_->unloaded(MemoryExtension::length(payload)));
+  finish(payload);
+}
+
+unsigned DramController::transport_dbg(tlm::tlm_generic_payload& payload) {
+  if (payload.get_data_ptr() == nullptr) return 0;
+  store_.access(payload);
+  return payload.get_data_length();
+}
+
+void DramController::finish(tlm::tlm_generic_payload& payload) {
+  if (payload.get_data_ptr() != nullptr) store_.access(payload);
   payload.set_response_status(tlm::TLM_OK_RESPONSE);
 }
 
@@ -83,26 +99,10 @@ void DramController::handle(Picoseconds now, EventClass, std::uint32_t, const Ev
     MemoryExtension* extension = payloads_[completion.token].extension;
     free_.push_back(completion.token);
     if (extension != nullptr) extension->first_byte = completion.first_byte;
-    payload->set_response_status(tlm::TLM_OK_RESPONSE);
-    responses_.push_back(payload);
+    finish(*payload);
+    responses_.push(*payload);
   }
-  respond();
   schedule(now);
-}
-
-void DramController::respond() {
-  while (!response_open_ && !responses_.empty()) {
-    tlm::tlm_generic_payload* payload = responses_.front();
-    responses_.pop_front();
-    tlm::tlm_phase phase = tlm::BEGIN_RESP;
-    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
-    response_open_ = true;
-    const tlm::tlm_sync_enum answer = in->nb_transport_bw(*payload, phase, delay);
-    if (answer == tlm::TLM_COMPLETED || (answer == tlm::TLM_UPDATED && phase == tlm::END_RESP)) {
-      response_open_ = false;
-    }
-    payload->release();
-  }
 }
 
 }  // namespace tilewright

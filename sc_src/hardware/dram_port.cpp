@@ -1,6 +1,7 @@
 #include <algorithm>
-#include <limits>
 #include <string>
+
+#include <fmt/format.h>
 
 #include <tilewright/base/error.h>
 #include <tilewright/hardware/memory_system.h>
@@ -14,25 +15,43 @@ DramPort::DramPort(const sc_core::sc_module_name& name, const DramPortConfig& co
 }
 
 void DramPort::request(std::uint32_t part) {
+  if (outstanding_++ == 0) busy_since_ = std::max(busy_end_, config_.memory.queue_.now());
   waiting_.push_back(part);
   if (open_ == nullptr) issue();
+}
+
+// A payload with one reference for a part, which it carries in its extension.
+tlm::tlm_generic_payload& DramPort::payload_of(std::uint32_t part) {
+  MemorySystem& memory = config_.memory;
+  const MemorySystem::Part& p = memory.parts_.all[part];
+  const bool foreign = p.origin != MemorySystem::kNoOrigin;
+  const std::uint64_t address = foreign ? memory.origins_.all[p.origin].address : address_;
+  const PooledPayload pooled =
+      pool_.allocate(p.write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND, address, p.bytes);
+  pooled.extension->tile = p.tile;
+  pooled.extension->background = p.background;
+  pooled.extension->part = part;
+  pooled.extension->first_byte = kNever;
+  if (!foreign) {
+    address_ += p.bytes;
+    return *pooled.payload;
+  }
+  const MemorySystem::Origin& origin = memory.origins_.all[p.origin];
+  unsigned char* data = origin.payload->get_data_ptr();
+  if (data != nullptr) pooled.payload->set_data_ptr(data + origin.offset);
+  if (origin.enables != nullptr) {
+    // TLM wants a plain pointer; nobody writes through it.
+    pooled.payload->set_byte_enable_ptr(const_cast<unsigned char*>(origin.enables) + origin.offset);
+    pooled.payload->set_byte_enable_length(pooled.payload->get_data_length());
+  }
+  return *pooled.payload;
 }
 
 // Requests go out one after the other; a controller that ends each at once sees them all now.
 void DramPort::issue() {
   while (open_ == nullptr && !waiting_.empty()) {
-    const std::uint32_t part = waiting_.front();
+    tlm::tlm_generic_payload& payload = payload_of(waiting_.front());
     waiting_.pop_front();
-    const MemorySystem::Part& p = config_.memory.parts_.all[part];
-    const PooledPayload pooled =
-        pool_.allocate(p.write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND, address_, p.bytes);
-    address_ += p.bytes;
-    tlm::tlm_generic_payload& payload = *pooled.payload;
-    MemoryExtension& extension = *pooled.extension;
-    extension.tile = p.tile;
-    extension.background = p.background;
-    extension.part = part;
-    extension.first_byte = kNever;
     open_ = &payload;
     tlm::tlm_phase phase = tlm::BEGIN_REQ;
     sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
@@ -42,10 +61,11 @@ void DramPort::issue() {
       case tlm::TLM_UPDATED:
         open_ = nullptr;
         if (phase == tlm::BEGIN_RESP) {
+          payload.acquire();
           response(payload, delay);
           phase = tlm::END_RESP;
-          delay = sc_core::SC_ZERO_TIME;
           out->nb_transport_fw(payload, phase, delay);
+          payload.release();
         }
         break;
       case tlm::TLM_COMPLETED:
@@ -70,19 +90,29 @@ tlm::tlm_sync_enum DramPort::nb_transport_bw(tlm::tlm_generic_payload& payload,
 }
 
 void DramPort::response(tlm::tlm_generic_payload& payload, const sc_core::sc_time& delay) {
-  if (payload.is_response_error()) {
-    throw InternalError(std::string(name()) + ": the memory answered " +
-                        payload.get_response_string());
-  }
+  MemorySystem& memory = config_.memory;
+  EventQueue& queue = memory.queue_;
   const auto& extension = *payload.get_extension<MemoryExtension>();
   const std::uint32_t part = extension.part;
-  EventQueue& queue = config_.memory.queue_;
+  MemorySystem::Part& p = memory.parts_.all[part];
   const Picoseconds at = queue.now() + delay.value();
-  Picoseconds& first_byte = config_.memory.parts_.all[part].first_byte;
-  first_byte = std::min({first_byte, extension.first_byte, at});
+  busy_end_ = std::max(busy_end_, at);
+  if (--outstanding_ == 0) busy_ += busy_end_ - busy_since_;
+  p.first_byte = std::min({p.first_byte, extension.first_byte, at});
+  if (!payload.is_response_ok()) {
+    if (p.origin == MemorySystem::kNoOrigin) {
+      // Not thrown: the caller may be a process of somebody else's module.
+      queue.fail(std::make_exception_ptr(
+          InputError(fmt::format("{}: the memory answered {} to a {} of {} bytes at {:#x}", name(),
+                                 payload.get_response_string(), p.write ? "write" : "read", p.bytes,
+                                 static_cast<std::uint64_t>(payload.get_address())))));
+    } else {
+      memory.origins_.all[p.origin].payload->set_response_status(payload.get_response_status());
+    }
+  }
   payload.release();
   if (delay.value() == 0) {
-    config_.memory.responded(at, part);
+    memory.responded(at, part);
   } else {
     queue.push(at, EventClass::memory_response, config_.site, 0, part);
   }

@@ -114,11 +114,9 @@ FlitNetwork::FlitNetwork(const FlitConfig& config, EventQueue& queue, std::uint3
   while (size <= static_cast<std::uint64_t>(farthest)) size *= 2;
   slots_.resize(size);
   slot_mask_ = size - 1;
-  const auto cycles = [&config](int n) {
-    return sc_core::sc_time::from_value(static_cast<Picoseconds>(n) * config.period);
-  };
-  flit_time_ = cycles(1 + config.switch_traversal_delay + config.link_delay);
-  credit_time_ = cycles(1 + config.link_delay + config.credit_delay);
+  flit_time_ =
+      time_of(1 + static_cast<unsigned>(config.switch_traversal_delay + config.link_delay));
+  credit_time_ = time_of(1 + static_cast<unsigned>(config.link_delay + config.credit_delay));
   clear_state();
   queue.attach_agent(agent, *this);
 }
@@ -239,7 +237,7 @@ void FlitNetwork::handle(Picoseconds now, EventClass, std::uint32_t, const Event
   next_ = now_ + 1;
   if (now_ != before) last_move_ = now_;  // it was idle
   cycle();
-  if (in_flight() + pending_ + queued_ == 0) return;
+  if (in_flight() + pending_ + queued_ == 0 && !external_busy_) return;
   if (now_ - last_move_ > kPatience) {
     throw DeadlockError("flit network: nothing has moved for " + std::to_string(kPatience) +
                         " cycles; " + std::to_string(in_flight()) + " flits are in the network, " +
@@ -248,14 +246,30 @@ void FlitNetwork::handle(Picoseconds now, EventClass, std::uint32_t, const Event
   schedule(now + 1);
 }
 
+void FlitNetwork::replace(std::uint32_t router, FlitExternalRouter& external) {
+  if (router >= tiles_) {
+    throw InputError("flit network: router " + std::to_string(router) + " is not among the " +
+                     std::to_string(tiles_));
+  }
+  external_.resize(tiles_, nullptr);
+  external_[router] = &external;
+}
+
 void FlitNetwork::cycle() {
   ++cycles_;
   Slot& slot = slot_at(now_);
+  for (FlitExternalRouter* e : external_) {
+    if (e != nullptr) e->give();
+  }
   pending_ -=
       slot.flits.size() + slot.ejected.size() + slot.credits.size() + slot.source_credits.size();
   for (const Arrival& a : slot.flits) arrive(a);
   for (const CreditArrival& c : slot.credits) {
     const std::uint32_t router = c.output / kPorts, port = c.output % kPorts;
+    if (!external_.empty() && external_[router] != nullptr) {
+      external_[router]->credit(port, c.vc);
+      continue;
+    }
     take_credit(routers_[router].out[port], credits_[c.output * vcs_ + c.vc], c.vc, router, port);
   }
   for (const CreditArrival& c : slot.source_credits) {
@@ -267,6 +281,10 @@ void FlitNetwork::cycle() {
   slot.credits.clear();
   slot.source_credits.clear();
   slot.ejected.clear();
+  external_busy_ = false;
+  for (FlitExternalRouter* e : external_) {
+    if (e != nullptr && e->clock()) external_busy_ = true;
+  }
   for_each_bit(busy_sources_, [this](std::uint32_t tile) { step_source(tile); });
   for_each_bit(busy_routers_, [this](std::uint32_t router) {
     step_router(router);
@@ -276,6 +294,10 @@ void FlitNetwork::cycle() {
 }
 
 void FlitNetwork::arrive(const Arrival& a) {
+  if (!external_.empty() && external_[a.router] != nullptr) {
+    external_[a.router]->flit(a.port, a.flit);
+    return;
+  }
   const unsigned vc = a.flit.vc;
   VirtualChannel& c = channels(a.router, a.port)[vc];
   if (c.count == depth_) broken("a buffer overflows", a.router, a.port);

@@ -324,50 +324,18 @@ void FlitNetwork::traverse(std::uint32_t router, Router& r, unsigned in, unsigne
   const Mask out_bit = Mask{1} << c.out_vc;
   if ((out.credit & out_bit) == 0) return;  // speculation: a channel without credit was allocated
 
-  FlitTransfer t;
-  t.flit = place(router, in, vc, c.first);
+  Flit flit = place(router, in, vc, c.first);
   c.first = static_cast<std::uint16_t>(c.first + 1u == depth_ ? 0 : c.first + 1u);
   --c.count;
   std::uint16_t& credits = this->credits(router, c.out_port, c.out_vc);
   if (credits == 0) broken("a flit leaves without a credit", router, c.out_port);
   if (--credits == 0) out.credit &= ~out_bit;
-  ++hops_;
-  ++traffic_[router * kPorts + c.out_port];
-  last_move_ = now_;
-
-  // The place goes back to where the flit came from.
-  const unsigned wire =
-      static_cast<unsigned>(in == kLocal ? config_.terminal_delay : config_.link_delay);
-  if (in == kLocal) {
-    slot_at(now_ + 1 + wire).source_credits.push_back({router, vc});
-    ++pending_;
-  } else {
-    FlitTransfer credit;
-    credit.flit.vc = vc & 31u;
-    credit.port = r.in[in].upstream_port;
-    credit.cycles =
-        static_cast<std::uint16_t>(1 + wire + static_cast<unsigned>(config_.credit_delay));
-    FlitPhase phase = FlitPhase::credit;
-    sc_core::sc_time delay = credit_time_;
-    r.in[in].upstream->nb_transport_bw(credit, phase, delay);
-  }
-
-  t.flit.vc = c.out_vc & 31u;
-  const unsigned far = 1 + static_cast<unsigned>(config_.switch_traversal_delay);
-  if (c.out_port == kLocal) {
-    slot_at(now_ + far + static_cast<unsigned>(config_.terminal_delay))
-        .ejected.push_back({router, kLocal, t.flit});
-    ++pending_;
-  } else {
-    t.port = out.far_port;
-    t.cycles = static_cast<std::uint16_t>(far + static_cast<unsigned>(config_.link_delay));
-    FlitPhase phase = FlitPhase::flit;
-    sc_core::sc_time delay = flit_time_;
-    out.link->nb_transport_fw(t, phase, delay);
-  }
+  return_place(router, in, vc, 0);
+  flit.vc = c.out_vc & 31u;
+  depart(router, c.out_port, flit, 0);
 
   const Mask bit = Mask{1} << vc;
-  if (t.flit.tail != 0) {
+  if (flit.tail != 0) {
     (config_.wait_for_tail_credit ? out.tail_sent : out.free) |= out_bit;
     r.in[in].switch_request &= ~bit;
     c.state = VcState::idle;
@@ -375,6 +343,45 @@ void FlitNetwork::traverse(std::uint32_t router, Router& r, unsigned in, unsigne
   } else if (c.count == 0) {
     r.in[in].switch_request &= ~bit;
   }
+}
+
+void FlitNetwork::return_place(std::uint32_t router, unsigned port, unsigned vc, unsigned age) {
+  const unsigned wire =
+      1 + static_cast<unsigned>(port == kLocal ? config_.terminal_delay : config_.link_delay) - age;
+  if (port == kLocal) {
+    slot_at(now_ + wire).source_credits.push_back({router, vc});
+    ++pending_;
+    return;
+  }
+  const InputUnit& in = routers_[router].in[port];
+  FlitTransfer credit;
+  credit.flit.vc = vc & 31u;
+  credit.port = in.upstream_port;
+  credit.cycles = static_cast<std::uint16_t>(wire + static_cast<unsigned>(config_.credit_delay));
+  FlitPhase phase = FlitPhase::credit;
+  sc_core::sc_time delay = age == 0 ? credit_time_ : credit_time_ - time_of(age);
+  in.upstream->nb_transport_bw(credit, phase, delay);
+}
+
+void FlitNetwork::depart(std::uint32_t router, unsigned port, const Flit& flit, unsigned age) {
+  ++hops_;
+  ++traffic_[router * kPorts + port];
+  last_move_ = now_;
+  const unsigned far = 1 + static_cast<unsigned>(config_.switch_traversal_delay) - age;
+  if (port == kLocal) {
+    slot_at(now_ + far + static_cast<unsigned>(config_.terminal_delay))
+        .ejected.push_back({router, kLocal, flit});
+    ++pending_;
+    return;
+  }
+  const OutputUnit& out = routers_[router].out[port];
+  FlitTransfer t;
+  t.flit = flit;
+  t.port = out.far_port;
+  t.cycles = static_cast<std::uint16_t>(far + static_cast<unsigned>(config_.link_delay));
+  FlitPhase phase = FlitPhase::flit;
+  sc_core::sc_time delay = age == 0 ? flit_time_ : flit_time_ - time_of(age);
+  out.link->nb_transport_fw(t, phase, delay);
 }
 
 }  // namespace tilewright

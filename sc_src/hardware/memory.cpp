@@ -10,6 +10,11 @@ std::uint64_t MemoryExtension::length(const tlm::tlm_generic_payload& payload) {
   return extension != nullptr ? extension->bytes : payload.get_data_length();
 }
 
+void bind_sockets(MemoryInitiator& initiator, MemoryTarget& target) {
+  initiator.get_base_port()(target.get_base_interface());
+  target.get_base_port()(initiator.get_base_interface());
+}
+
 PayloadPool::~PayloadPool() = default;  // a payload deletes its extensions
 
 PooledPayload PayloadPool::allocate(tlm::tlm_command command, std::uint64_t address,

@@ -3,6 +3,7 @@
 #include <string>
 
 #include <tilewright/base/error.h>
+#include <tilewright/hardware/dram_model.h>
 #include <tilewright/hardware/memory_system.h>
 
 namespace tilewright {
@@ -37,14 +38,12 @@ void MemorySystem::add_tier(Tier& tier, const std::string& name, const MachineCo
     stats_.back().site = machine.tile(x, y);
   }
   ports_.resize(stats_.size());
+  models_.resize(stats_.size());
   used_.resize(stats_.size());
   const auto assigned = assign_controllers(machine, config);
   for (std::uint32_t tile = 0; tile < network_.tiles(); ++tile) {
     tier.first_target.push_back(static_cast<std::uint32_t>(targets_.size()));
-    for (const DramId d : assigned[static_cast<TileId>(tile)]) {
-      const std::uint32_t controller = first + index(d), site = index(stats_[controller].site);
-      targets_.push_back({controller, site, network_.path(tile, site), network_.path(site, tile)});
-    }
+    for (const DramId d : assigned[static_cast<TileId>(tile)]) add_target(tile, first + index(d));
   }
   tier.first_target.push_back(static_cast<std::uint32_t>(targets_.size()));
 }
@@ -55,27 +54,16 @@ void MemorySystem::start(Picoseconds now, const MemoryRequest& request) {
   const TargetRange all = targets(tier(request.space), tile);
   const std::uint64_t count = all.size();
   const std::uint32_t transfer = transfers_.allocate();
-  transfers_.all[transfer] = {tile, request.token, 0, 0};
+  transfers_.all[transfer] = {tile, request.token, 0, 0, client_};
   ++under_way_[tile][write ? 1 : 0];
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t own = share(request.bytes, count, i), first = share(request.head, count, i);
     if (own == 0) break;
-    const Target& target = all.first[i];
-    const std::uint32_t site = target.site;
+    const std::uint32_t target = all.first + static_cast<std::uint32_t>(i);
     const auto add = [&](std::uint64_t part_bytes, std::uint64_t carried, std::uint32_t rest) {
       const std::uint32_t part = parts_.allocate();
-      parts_.all[part] = {part_bytes,
-                          carried,
-                          kNever,
-                          now,
-                          issued_++,
-                          transfer,
-                          tile,
-                          target.controller,
-                          static_cast<std::uint32_t>(&target - targets_.data()),
-                          rest,
-                          write,
-                          request.background};
+      parts_.all[part] = {part_bytes, carried,   kNever, now,  issued_++, transfer,
+                          tile,       kNoOrigin, target, rest, write,     request.background};
       ++transfers_.all[transfer].parts;
       return part;
     };
@@ -87,20 +75,88 @@ void MemorySystem::start(Picoseconds now, const MemoryRequest& request) {
     } else {
       part = add(own, 0, kNoPart);
     }
-    if (write && site != tile) {
-      Packet& p = network_.allocate();
-      p.bytes = own;
-      p.source = tile;
-      p.destination = site;
-      p.link = part;
-      p.channel = 0;
-      p.kind = PacketKind::write_data;
-      p.cause = Cause::memory;
-      network_.inject(p, now);
-    } else {
-      queue_.push(now + target.there.latency, EventClass::memory_request, site, 0, part);
-    }
+    send(now, part);
   }
+}
+
+// Sends a read's request or a write's data, all of the part and the one behind it, to the site.
+void MemorySystem::send(Picoseconds now, std::uint32_t part) {
+  const Part& p = parts_.all[part];
+  const Target& target = targets_[p.target];
+  if (!p.write || target.site == p.tile) {
+    queue_.push(now + target.there.latency, EventClass::memory_request, target.site, 0, part);
+    return;
+  }
+  Packet& packet = network_.allocate();
+  packet.bytes = p.bytes;
+  packet.source = p.tile;
+  packet.destination = target.site;
+  packet.link = part;
+  packet.channel = 0;
+  packet.kind = PacketKind::write_data;
+  packet.cause = Cause::memory;
+  network_.inject(packet, now);
+}
+
+std::uint32_t MemorySystem::add_target(std::uint32_t tile, std::uint32_t controller) {
+  const std::uint32_t site = index(stats_[controller].site);
+  targets_.push_back({controller, site, network_.path(tile, site), network_.path(site, tile)});
+  return static_cast<std::uint32_t>(targets_.size() - 1);
+}
+
+std::uint32_t MemorySystem::foreign_target(std::uint32_t tile, std::uint32_t controller) {
+  const auto key = std::make_pair(tile, controller);
+  const auto known = foreign_targets_.find(key);
+  if (known != foreign_targets_.end()) return known->second;
+  return foreign_targets_[key] = add_target(tile, controller);
+}
+
+void MemorySystem::access(Picoseconds now, std::uint32_t tile, tlm::tlm_generic_payload& payload,
+                          const unsigned char* enables, const std::vector<AccessPiece>& pieces,
+                          MemoryClient& client, std::uint32_t token) {
+  const std::uint32_t transfer = transfers_.allocate();
+  transfers_.all[transfer] = {tile, token, static_cast<std::uint32_t>(pieces.size()), 0, &client};
+  for (const AccessPiece& piece : pieces) {
+    const std::uint32_t origin = origins_.allocate();
+    origins_.all[origin] = {&payload, enables, piece.address, piece.offset};
+    const std::uint32_t part = parts_.allocate();
+    parts_.all[part] = {piece.bytes,
+                        0,
+                        kNever,
+                        now,
+                        issued_++,
+                        transfer,
+                        tile,
+                        origin,
+                        foreign_target(tile, piece.dram),
+                        kNoPart,
+                        payload.is_write(),
+                        false};
+    send(now, part);
+  }
+}
+
+std::uint64_t MemorySystem::debug_access(tlm::tlm_generic_payload& payload,
+                                         const std::vector<AccessPiece>& pieces) {
+  std::uint64_t moved = 0;
+  for (const AccessPiece& piece : pieces) {
+    tlm::tlm_generic_payload part;
+    part.set_command(payload.get_command());
+    part.set_address(piece.address);
+    part.set_data_ptr(payload.get_data_ptr() + piece.offset);
+    part.set_data_length(static_cast<unsigned>(piece.bytes));
+    part.set_streaming_width(static_cast<unsigned>(piece.bytes));
+    const std::uint64_t now_moved = ports_[piece.dram]->out->transport_dbg(part);
+    moved += now_moved;
+    if (now_moved < piece.bytes) break;
+  }
+  return moved;
+}
+
+DramStatistics MemorySystem::statistics(std::uint32_t id) const {
+  DramStatistics s = stats_[id];
+  s.busy = models_[id] != nullptr ? models_[id]->busy() : ports_[id]->busy();
+  return s;
 }
 
 void MemorySystem::handle(Picoseconds now, EventClass type, std::uint32_t, const Event* events,
@@ -127,7 +183,7 @@ void MemorySystem::handle(Picoseconds now, EventClass type, std::uint32_t, const
     switch (type) {
       case EventClass::write_arrival:
       case EventClass::memory_request: {
-        DramPort& port = *ports_[parts_.all[part].controller];
+        DramPort& port = *ports_[controller(parts_.all[part])];
         const std::uint32_t rest = parts_.all[part].rest;
         port.request(part);
         if (rest != kNoPart) port.request(rest);
@@ -146,10 +202,11 @@ void MemorySystem::handle(Picoseconds now, EventClass type, std::uint32_t, const
 // The controller has moved the last byte of a part.
 void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
   const Part& p = parts_.all[part];
-  DramStatistics& stats = stats_[p.controller];
+  const Target& target = targets_[p.target];
+  const std::uint32_t site = target.site;
+  const Path& path = target.back;
+  DramStatistics& stats = stats_[target.controller];
   (p.write ? stats.bytes_written : stats.bytes_read) += p.bytes;
-  const std::uint32_t site = targets_[p.target].site;
-  const Path& path = targets_[p.target].back;
   if (p.write) {
     queue_.push(std::max(now, p.tail) + path.latency, EventClass::memory_done, p.tile, 0, part);
     return;
@@ -188,18 +245,21 @@ void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
 void MemorySystem::part_done(Picoseconds now, std::uint32_t part) {
   const std::uint32_t index = parts_.all[part].transfer;
   const bool head = parts_.all[part].rest != kNoPart, write = parts_.all[part].write;
+  const std::uint32_t origin = parts_.all[part].origin;
+  if (origin != kNoOrigin) origins_.free.push_back(origin);
   parts_.free.push_back(part);
   Transfer& transfer = transfers_.all[index];
   --transfer.parts;
   const Transfer now_at = transfer;
   if (head && --transfer.heads == 0 && now_at.parts > 0) {
-    client_->memory_head(now, now_at.tile, now_at.token);
+    now_at.client->memory_head(now, now_at.tile, now_at.token);
   }
   if (now_at.parts > 0) return;
   transfers_.free.push_back(index);
-  if (head) client_->memory_head(now, now_at.tile, now_at.token);
-  client_->memory_done(now, now_at.tile, now_at.token);
-  --under_way_[now_at.tile][write ? 1 : 0];  // last: observers are told before it changes
+  if (head) now_at.client->memory_head(now, now_at.tile, now_at.token);
+  now_at.client->memory_done(now, now_at.tile, now_at.token);
+  // Last: observers are told before it changes. Accesses of foreign modules are not the tile's.
+  if (origin == kNoOrigin) --under_way_[now_at.tile][write ? 1 : 0];
 }
 
 std::string MemorySystem::allocate(std::uint32_t tile, Space space, std::uint64_t bytes) {
@@ -209,7 +269,7 @@ std::string MemorySystem::allocate(std::uint32_t tile, Space space, std::uint64_
   const std::uint64_t count = all.size();
   if (count == 0) return "the tile has no " + memory.name;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint32_t controller = all.first[i].controller;
+    const std::uint32_t controller = targets_[all.first + i].controller;
     const std::uint64_t used = used_[controller];
     if (static_cast<double>(used) + static_cast<double>(share(bytes, count, i)) <=
         memory.capacity) {
@@ -220,7 +280,7 @@ std::string MemorySystem::allocate(std::uint32_t tile, Space space, std::uint64_
            to_string(Bytes(static_cast<double>(used))) + " of " + to_string(Bytes(memory.capacity));
   }
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint32_t controller = all.first[i].controller;
+    const std::uint32_t controller = targets_[all.first + i].controller;
     used_[controller] += share(bytes, count, i);
     std::uint64_t& peak = stats_[controller].allocated_peak;
     peak = std::max(peak, used_[controller]);

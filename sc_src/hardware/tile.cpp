@@ -16,7 +16,7 @@ Tile::Tile(const sc_core::sc_module_name& name, const TileConfig& config)
   if (!config.external_compute) {
     compute = std::make_unique<ComputeUnit>("compute", ComputeUnitConfig{config.costs});
     compute_out.bind(compute->in);
-    compute->memory.bind(sram.in);
+    (config.bind_memory ? config.bind_memory : bind_sockets)(compute->memory, sram.in);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include <tilewright/base/error.h>
+#include <tilewright/cosim/checked_sockets.h>
 #include <tilewright/hardware/platform.h>
 #include <tilewright/observe/link_loads.h>
 
@@ -16,6 +17,7 @@ const RunStatistics& run_platform(const MachineConfig& machine, const Program& p
   platform_options.progress = options.progress;
   platform_options.reverse_construction = options.reverse_construction;
   platform_options.in_step = options.in_step;
+  if (options.check_protocol) platform_options.bind_memory = checked_sockets();
   // Never destroyed: the kernel's module registries make destruction quadratic, and one process
   // runs one simulation.
   auto* platform = new Platform("platform", machine, program, platform_options);

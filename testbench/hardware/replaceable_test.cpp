@@ -64,7 +64,7 @@ TEST(Replaceable, ComputeUnit) {
   Sequencer sequencer(machine, s.program, queue, network, memory);
   ComputeCosts costs(machine, s.program);
   WorkloadDriver driver("driver", {s.program, queue, 1, 1, {}});
-  Tile tile("tile", {0, machine.sram, network, sequencer, costs, true});
+  Tile tile("tile", {0, machine.sram, network, sequencer, costs, true, {}});
   SlowUnit unit("unit");
   tile.compute_out.bind(unit.in);
   driver.connect(0, tile);
@@ -79,6 +79,23 @@ TEST(Replaceable, ComputeUnit) {
   Picoseconds sum = 0;
   for (const Picoseconds t : stats[TileId{0}].time) sum += t;
   EXPECT_EQ(sum, sequencer.end());
+}
+
+// The same in a whole machine: tile 1 has the slow unit, tile 0 a built-in one.
+TEST(Replaceable, ComputeUnitOfAPlatform) {
+  Script s;
+  const auto shape = s.matrix_shape(1000);
+  const auto segment = s.segment("op", [&](Code& c) { c.compute(Engine::matrix, shape); });
+  s.group("A", {TileId{0}, TileId{1}}, segment);
+  s.streams();
+  SlowUnit unit("unit");
+  PlatformOptions options;
+  options.in_step = false;  // which the other unit overrules
+  options.external_compute = [&](TileId id) { return id == TileId{1} ? &unit.in : nullptr; };
+  Platform platform("machine", mesh(2, 1), s.program, options);
+  platform.run();
+  EXPECT_EQ(platform.statistics().tiles[TileId{0}].finish, 1000u);
+  EXPECT_EQ(platform.statistics().tiles[TileId{1}].finish, 750u);
 }
 
 // --- A memory that takes its time over every phase
@@ -158,7 +175,8 @@ TEST(Replaceable, Memory) {
   memory.set_client(listener);
   DramPort port("port", {memory, 0, 0});
   SlowMemory foreign("foreign");
-  port.out.bind(foreign.in);
+  const MemoryBinder bind = checked_sockets();
+  bind(port.out, foreign.in);
   for (std::uint32_t i = 0; i < 3; ++i) memory.start(0, {0, i, 1000, 0, i == 1});
   sc_core::sc_start();
   queue.rethrow();
@@ -195,7 +213,8 @@ TEST(Replaceable, SramBehindAStandardSocket) {
   config.bandwidth = Bandwidth(0.5e12);
   SramBank bank("bank", config);
   Initiator initiator("initiator");
-  initiator.out.bind(bank.in);
+  const MemoryBinder bind = checked_sockets();
+  bind(initiator.out, bank.in);
   sc_core::sc_start(sc_core::SC_ZERO_TIME);
   PayloadPool pool;
   auto& payload = *pool.allocate(tlm::TLM_READ_COMMAND, 0, 5000000000).payload;
@@ -223,7 +242,8 @@ TEST(Replaceable, DramControllerBehindAStandardSocket) {
   EventQueue queue("events");
   DramController controller("dram", {machine.dram, 0, 0, queue});
   Initiator initiator("initiator");
-  initiator.out.bind(controller.in);
+  const MemoryBinder bind = checked_sockets();
+  bind(initiator.out, controller.in);
   sc_core::sc_start(sc_core::SC_ZERO_TIME);
   PayloadPool pool;
   for (int i = 0; i < 2; ++i) {
@@ -241,7 +261,7 @@ TEST(Replaceable, DramControllerBehindAStandardSocket) {
   initiator.out->nb_transport_fw(*initiator.responses[0].first, phase, delay);
   ASSERT_EQ(initiator.responses.size(), 2u);
   EXPECT_EQ(initiator.responses[1].second, 200000u);
-  initiator.out->b_transport(*initiator.responses[1].first, delay);
+  initiator.out->b_transport(*pool.allocate(tlm::TLM_READ_COMMAND, 0, 1000).payload, delay);
   EXPECT_EQ(delay.value(), 102000u);
   EXPECT_EQ(controller.busy(), 4000u);
 }

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <support/checked.h>
 
 #include <tilewright/simulate/simulate.h>
 #include <tilewright/workload/decoder.h>
@@ -38,7 +39,7 @@ Result run(const MachineConfig& m) {
   p.pipeline = 4;
   p.micro_batch = 1;
   p.global_batch = 8;
-  return simulate(m, build_graph(small_model()), p);
+  return simulate(m, build_graph(small_model()), p, test::checked());
 }
 
 const char* const kPeak = "{ fp16: 1 TFLOP/s }";

@@ -62,5 +62,12 @@ TEST(Order, KeepingStepWithTheKernelDoesNotMatter) {
   EXPECT_EQ(shipped_job({}), other);
 }
 
+TEST(Order, CheckersOnTheSocketsDoNotMatter) {
+  SimulateOptions checked;
+  checked.check_protocol = true;
+  const std::string other = in_a_child(checked);
+  EXPECT_EQ(shipped_job({}), other);
+}
+
 }  // namespace
 }  // namespace tilewright

@@ -1,5 +1,6 @@
 // Whole iterations whose length is known in closed form.
 #include <gtest/gtest.h>
+#include <support/checked.h>
 
 #include <tilewright/simulate/simulate.h>
 #include <tilewright/workload/decoder.h>
@@ -51,7 +52,7 @@ void four_stages_eight_micro_batches(ScheduleKind schedule, Recomputation recomp
   const Graph g = build_graph(trunk(4));
   PlanConfig p = pipeline(4, 8, schedule);
   p.recomputation = recomputation;
-  const Result r = simulate(free_links(4, 1), g, p);
+  const Result r = simulate(free_links(4, 1), g, p, test::checked());
   const double passes = recomputation == Recomputation::full ? 4 : 3;
   const double slot = g.blocks[0].forward_flop().value() * passes * 1e-12;
   EXPECT_DOUBLE_EQ(r.iteration_time.value(), 11 * slot);
@@ -118,8 +119,8 @@ TEST(Pipeline, FourStagesEightMicroBatches1F1BWithFullRecomputation) {
 
 TEST(Pipeline, MeasuredActivationPeakIsStagesLessStageMicroBatches) {
   // The SRAM high-water marks of neighbouring stages differ by one micro-batch's stash.
-  const Result r =
-      simulate(free_links(4, 1), build_graph(trunk(4)), pipeline(4, 8, ScheduleKind::one_f_one_b));
+  const Result r = simulate(free_links(4, 1), build_graph(trunk(4)),
+                            pipeline(4, 8, ScheduleKind::one_f_one_b), test::checked());
   const double step = r.stages[0].peak_sram.value() - r.stages[1].peak_sram.value();
   EXPECT_GT(step, 0);
   EXPECT_DOUBLE_EQ(r.stages[1].peak_sram.value() - r.stages[2].peak_sram.value(), step);
@@ -132,7 +133,7 @@ class Stages : public testing::TestWithParam<std::pair<int, int>> {};
 TEST_P(Stages, AnyCountUpToTheLayersRuns) {
   const auto [layers, stages] = GetParam();
   const Result r = simulate(free_links(6, 6), build_graph(trunk(layers)),
-                            pipeline(stages, 4, ScheduleKind::one_f_one_b));
+                            pipeline(stages, 4, ScheduleKind::one_f_one_b), test::checked());
   std::int64_t held = 0;
   for (const StageResult& s : r.stages) held += s.layers;
   EXPECT_EQ(held, layers);
@@ -150,7 +151,7 @@ TEST(Pipeline, HardwareFlopsAreModelFlopsPlusTheRecomputedForward) {
   PlanConfig p = pipeline(2, 3, ScheduleKind::one_f_one_b);
   p.tensor = 2;
   p.recomputation = Recomputation::full;
-  const Result r = simulate(free_links(2, 2), g, p);
+  const Result r = simulate(free_links(2, 2), g, p, test::checked());
   EXPECT_DOUBLE_EQ(r.flops_model.value(), 3 * g.training_flop().value());
   EXPECT_DOUBLE_EQ(r.flops_hardware.value(), 3 * (g.training_flop() + g.forward_flop()).value());
 }
@@ -162,7 +163,7 @@ TEST(Pipeline, ResidentKernelsOverlapTheirPointwisePart) {
   m.vector.throughput = Frequency(4e9);
   PlanConfig p = pipeline(1, 1, ScheduleKind::gpipe);
   p.mode = Mode::inference;
-  const Result r = simulate(m, build_graph(trunk(1)), p);
+  const Result r = simulate(m, build_graph(trunk(1)), p, test::checked());
   // By hand: points × passes of the layer. Alone on the vector engine: the norms (5 passes each)
   // and the last block of each follower; the followers are bias (1), softmax (4), GELU (6),
   // residual (1).
@@ -193,7 +194,9 @@ double tensor_bytes(bool sequence_parallel, const MachineConfig& m) {
   PlanConfig p = pipeline(1, 3, ScheduleKind::one_f_one_b);
   p.tensor = 4;
   p.sequence_parallel = sequence_parallel;
-  return simulate(m, build_graph(trunk(4)), p).traffic[static_cast<int>(Cause::tensor)].value();
+  return simulate(m, build_graph(trunk(4)), p, test::checked())
+      .traffic[static_cast<int>(Cause::tensor)]
+      .value();
 }
 
 TEST(Pipeline, TensorTrafficIsTwoAllReducesPerLayerAndDirection) {
@@ -219,7 +222,7 @@ TEST(Pipeline, BreakdownSumsToTheIteration) {
   p.data = 2;
   p.global_batch = 10;
   p.optimizer = OptimizerKind::adam;
-  const Result r = simulate(m, g, p);
+  const Result r = simulate(m, g, p, test::checked());
   double sum = 0;
   for (const Seconds s : r.breakdown) sum += s.value();
   EXPECT_NEAR(sum, r.iteration_time.value(), 1e-12);

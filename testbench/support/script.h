@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <tilewright/base/error.h>
+#include <tilewright/cosim/checked_sockets.h>
 #include <tilewright/hardware/platform.h>
 
 namespace tilewright::test {
@@ -161,6 +162,7 @@ class Script {
     streams();
     PlatformOptions options;
     options.reverse_construction = reverse;
+    options.bind_memory = checked_sockets();
     auto* platform = new Platform("machine", machine, program, options);
     platform->run();
     return platform->statistics();

@@ -9,6 +9,7 @@
 #include <systemc>
 #include <tlm>
 
+#include <tilewright/hardware/memory.h>
 #include <tilewright/hardware/protocol.h>
 #include <tilewright/hardware/sockets.h>
 #include <tilewright/machine/compute_model.h>
@@ -31,10 +32,12 @@ class ComputeCosts {
   };
   Cost& operator[](std::uint32_t shape) { return costs_[shape]; }
   const ComputeShape& shape(std::uint32_t shape) const { return program_.shapes[shape]; }
+  PayloadPool& payloads() { return payloads_; }  ///< for requests to the SRAM
 
  private:
   const Program& program_;
   std::vector<Cost> costs_;
+  PayloadPool payloads_;
 };
 
 struct ComputeUnitConfig {

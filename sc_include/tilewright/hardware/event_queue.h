@@ -99,6 +99,8 @@ class EventQueue : public sc_core::sc_module {
   /// Notifies a process of the model at the current time, in a later delta cycle.
   void trigger(sc_core::sc_event& event);
 
+  /// Whether kernel time may lag behind now().
+  bool runs_ahead() const { return run_ahead_; }
   /// Events handled so far.
   std::uint64_t events() const { return events_; }
 

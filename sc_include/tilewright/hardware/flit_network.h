@@ -14,6 +14,19 @@
 
 namespace tilewright {
 
+/// A router that is not FlitNetwork's own, such as one in RTL. In each cycle the network first
+/// takes what it gives (give()), then hands over what arrives for it, then clocks it.
+class FlitExternalRouter {
+ public:
+  virtual ~FlitExternalRouter() = default;
+  /// Departures and credits that are due: calls FlitNetwork::depart() and return_place().
+  virtual void give() = 0;
+  virtual void flit(unsigned port, const Flit& flit) = 0;
+  virtual void credit(unsigned port, unsigned vc) = 0;
+  /// Returns whether anything is left in the router, so that it needs a next cycle.
+  virtual bool clock() = 0;
+};
+
 /// Wormhole network of input-queued virtual-channel routers with credits. Takes and delivers the
 /// same packets as Network: inject() takes a Packet from the pool, and when its last flit has
 /// reached its destination an EventClass::delivery event with its slot is due in the same cycle.
@@ -42,6 +55,15 @@ class FlitNetwork : public EventHandler {
   /// Queues `p` (bytes, source and destination set) at its source. Its head enters the network in
   /// the cycle of `now` or the first one after it.
   void inject(Packet& p, Picoseconds now);
+
+  /// Puts `external` in the place of a router; before the first packet. Its links stay those of the
+  /// FlitRouter module of that tile.
+  void replace(std::uint32_t router, FlitExternalRouter& external);
+  /// For it: a flit that won the switch `age` cycles ago leaves by `port`, its `vc` that of the
+  /// next buffer; the place of a flit that did so becomes free in the input buffer of `port`.
+  void depart(std::uint32_t router, unsigned port, const Flit& flit, unsigned age);
+  void return_place(std::uint32_t router, unsigned port, unsigned vc, unsigned age);
+  std::uint64_t now() const { return now_; }  ///< the cycle, as a number
 
   /// Cycles from a packet's entry into the network to its delivery, once it is delivered.
   std::uint64_t network_cycles(const Packet& p) const {
@@ -186,6 +208,9 @@ class FlitNetwork : public EventHandler {
   Flit& place(std::uint32_t router, unsigned port, unsigned vc, unsigned at) {
     return buffers_[((router * kPorts + port) * vcs_ + vc) * depth_ + at];
   }
+  sc_core::sc_time time_of(unsigned cycles) const {
+    return sc_core::sc_time::from_value(cycles * config_.period);
+  }
   bool stalled(std::uint32_t router, unsigned port) const;
   [[noreturn]] void broken(const char* what, std::uint32_t router, unsigned port) const;
 
@@ -240,6 +265,8 @@ class FlitNetwork : public EventHandler {
   std::vector<std::uint64_t> busy_routers_, busy_sources_;  // bit sets
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
+  std::vector<FlitExternalRouter*> external_;  // by router; empty: none
+  bool external_busy_ = false;
 
   PacketPool pool_;
   std::vector<Message> messages_;  // by slot

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -30,6 +31,13 @@ class MemoryExtension : public tlm::tlm_extension<MemoryExtension> {
   /// Bytes that `payload` moves: from the extension when it has one, else the length.
   static std::uint64_t length(const tlm::tlm_generic_payload& payload);
 };
+
+/// Sockets of the memory side, standard ones and our own alike.
+using MemoryInitiator = tlm::tlm_base_initiator_socket_b<32>;
+using MemoryTarget = tlm::tlm_base_target_socket_b<32>;
+/// Binds the one to the other, perhaps with something between them.
+using MemoryBinder = std::function<void(MemoryInitiator&, MemoryTarget&)>;
+void bind_sockets(MemoryInitiator& initiator, MemoryTarget& target);
 
 /// A payload and the extension that stays with it.
 struct PooledPayload {

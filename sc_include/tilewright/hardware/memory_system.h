@@ -5,8 +5,10 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <systemc>
@@ -20,7 +22,7 @@
 
 namespace tilewright {
 
-class DramController;
+class DramModel;
 class MemorySystem;
 
 /// Is told when a load or store is complete.
@@ -43,6 +45,14 @@ struct MemoryRequest {
   Space space = Space::dram;  ///< or host
 };
 
+/// A piece of a transaction that a module of somebody else's has begun: which bytes of it go where.
+struct AccessPiece {
+  std::uint32_t dram = 0;     ///< DramId
+  std::uint64_t address = 0;  ///< at that controller
+  std::uint64_t offset = 0;   ///< of its first byte in the transaction
+  std::uint64_t bytes = 0;
+};
+
 struct DramPortConfig {
   MemorySystem& memory;
   std::uint32_t id = 0;    ///< of the controller: MemorySystem::controllers()
@@ -53,7 +63,9 @@ struct DramPortConfig {
 /// protocol as initiator: one request until END_REQ, responses ended at once. Data read is injected
 /// at the site's router when the response begins, with the lead it has gained while the controller
 /// worked; a controller that is not ours and does not report when its first byte moved is taken to
-/// deliver all at once.
+/// deliver all at once. One payload asks for all that a tile loads or stores; its data pointer is
+/// null unless a foreign initiator gave one. Memories that want more go behind a MemoryBridge
+/// (cosim/memory_bridge.h).
 class DramPort : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> {
  public:
   DramPort(const sc_core::sc_module_name& name, const DramPortConfig& config);
@@ -63,12 +75,16 @@ class DramPort : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> {
   /// Issues a part of a load or store to the controller.
   void request(std::uint32_t part);
   std::uint32_t site() const { return config_.site; }
+  /// Time with at least one request outstanding.
+  Picoseconds busy() const { return busy_; }
+  std::uint32_t outstanding() const { return outstanding_; }
 
   tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay) override;
   void invalidate_direct_mem_ptr(sc_dt::uint64, sc_dt::uint64) override {}
 
  private:
+  tlm::tlm_generic_payload& payload_of(std::uint32_t part);
   void issue();
   void response(tlm::tlm_generic_payload& payload, const sc_core::sc_time& delay);
 
@@ -77,6 +93,8 @@ class DramPort : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> {
   std::deque<std::uint32_t> waiting_;         // parts not yet requested
   tlm::tlm_generic_payload* open_ = nullptr;  // BEGIN_REQ sent, END_REQ not seen
   std::uint64_t address_ = 0;
+  std::uint32_t outstanding_ = 0;
+  Picoseconds busy_since_ = 0, busy_end_ = 0, busy_ = 0;
 };
 
 /// Loads, stores and allocation in the DRAM and the host memory, for all tiles. A tile's traffic is
@@ -104,6 +122,17 @@ class MemorySystem : public EventHandler {
   /// Begins a load or store; the client hears its token when all parts are done, in a later event,
   /// and before that when the head is there.
   void start(Picoseconds now, const MemoryRequest& request);
+  /// Begins `pieces` of `payload` on behalf of a module at `tile`; `client` hears `token` when all
+  /// are done. `enables` is null or has one byte for every byte of the transaction. An error of a
+  /// memory becomes the payload's response status.
+  void access(Picoseconds now, std::uint32_t tile, tlm::tlm_generic_payload& payload,
+              const unsigned char* enables, const std::vector<AccessPiece>& pieces,
+              MemoryClient& client, std::uint32_t token);
+  /// The same by transport_dbg, without time. Returns the bytes moved.
+  std::uint64_t debug_access(tlm::tlm_generic_payload& payload,
+                             const std::vector<AccessPiece>& pieces);
+  double capacity() const { return capacity_; }  ///< bytes of one controller
+
   /// A packet with data read by `part` has reached its tile.
   void part_done(Picoseconds now, std::uint32_t part);
 
@@ -122,14 +151,19 @@ class MemorySystem : public EventHandler {
   void handle(Picoseconds now, EventClass type, std::uint32_t tile, const Event* events,
               std::size_t count) override;
 
-  /// Everything but DramStatistics::busy, which the controllers know.
-  DramStatistics statistics(std::uint32_t controller) const { return stats_[controller]; }
+  /// The busy time of a controller is this model's; without one it is its port's.
+  void set_busy_source(std::uint32_t controller, const DramModel& model) {
+    models_[controller] = &model;
+  }
+  DramStatistics statistics(std::uint32_t controller) const;
 
  private:
   friend class DramPort;
   static constexpr std::uint32_t kNoPart = 0xffffffffu;
+  static constexpr std::uint32_t kNoOrigin = 0xffffffffu;
   struct Transfer {
     std::uint32_t tile, token, parts, heads;
+    MemoryClient* client;
   };
   struct Part {
     std::uint64_t bytes;
@@ -137,10 +171,18 @@ class MemorySystem : public EventHandler {
     Picoseconds first_byte;  // reads: when the controller began, with the head if there is one
     Picoseconds tail;        // writes: when the data has all arrived at the site
     std::uint64_t order;     // of issue: pool slots are reused, so they say nothing about age
-    std::uint32_t transfer, tile, controller;
+    std::uint32_t transfer, tile;
+    std::uint32_t origin;  // in origins_: of a foreign transaction's piece
     std::uint32_t target;  // in targets_
     std::uint32_t rest;    // of a head: the part behind it
     bool write, background;
+  };
+  static_assert(sizeof(Part) == 64, "a part is one cache line");
+  /// Where a foreign transaction's piece comes from.
+  struct Origin {
+    tlm::tlm_generic_payload* payload;
+    const unsigned char* enables;  // of the whole transaction
+    std::uint64_t address, offset;
   };
   std::uint64_t issued_ = 0;
   std::vector<std::uint32_t> arrivals_;  // scratch of handle()
@@ -176,31 +218,37 @@ class MemorySystem : public EventHandler {
     std::vector<std::uint64_t> used, peak;    // by tile: its own allocations
   };
   struct TargetRange {
-    const Target *first, *last;
-    const Target* begin() const { return first; }
-    const Target* end() const { return last; }
-    std::uint64_t size() const { return static_cast<std::uint64_t>(last - first); }
+    std::uint32_t first, last;  // in targets_
+    std::uint32_t size() const { return last - first; }
   };
   void add_tier(Tier& tier, const std::string& name, const MachineConfig& machine,
                 const DramConfig& config);
   Tier& tier(Space space) { return tiers_[space == Space::host ? 1 : 0]; }
   const Tier& tier(Space space) const { return tiers_[space == Space::host ? 1 : 0]; }
   /// What a tile's traffic with a memory is divided over.
-  TargetRange targets(const Tier& tier, std::uint32_t tile) const {
-    return {targets_.data() + tier.first_target[tile],
-            targets_.data() + tier.first_target[tile + 1]};
+  static TargetRange targets(const Tier& tier, std::uint32_t tile) {
+    return {tier.first_target[tile], tier.first_target[tile + 1]};
   }
+  /// What a foreign transaction of a tile with a controller goes by.
+  std::uint32_t foreign_target(std::uint32_t tile, std::uint32_t controller);
+  std::uint32_t add_target(std::uint32_t tile, std::uint32_t controller);
+  std::uint32_t controller(const Part& p) const { return targets_[p.target].controller; }
+  void send(Picoseconds now, std::uint32_t part);
 
   EventQueue& queue_;
   Network& network_;
   MemoryClient* client_ = nullptr;
-  std::array<Tier, 2> tiers_;  // the DRAM, the host memory
-  std::vector<Target> targets_;
-  std::vector<DramPort*> ports_;       // by controller
-  std::vector<std::uint64_t> used_;    // by controller
-  std::vector<DramStatistics> stats_;  // by controller
+  std::array<Tier, 2> tiers_;    // the DRAM, the host memory
+  std::vector<Target> targets_;  // of all tiles in both, in order of assign_controllers(); foreign
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
+      foreign_targets_;                   // by tile and controller
+  std::vector<DramPort*> ports_;          // by controller
+  std::vector<std::uint64_t> used_;       // by controller
+  std::vector<DramStatistics> stats_;     // by controller
+  std::vector<const DramModel*> models_;  // by controller; null: a memory that is not ours
   Pool<Transfer> transfers_;
   Pool<Part> parts_;
+  Pool<Origin> origins_;
   std::vector<std::array<std::uint32_t, 2>> under_way_;  // by tile: loads, stores
 };
 

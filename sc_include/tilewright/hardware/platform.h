@@ -7,6 +7,8 @@
 
 #include <systemc>
 
+#include <tilewright/hardware/backplane.h>
+#include <tilewright/hardware/memory.h>
 #include <tilewright/hardware/probe.h>
 #include <tilewright/hardware/statistics.h>
 #include <tilewright/machine/machine.h>
@@ -14,15 +16,16 @@
 
 namespace tilewright {
 
-struct PlatformOptions {
-  /// Called now and then with the fraction of calls completed, from the simulation's thread.
-  std::function<void(double fraction)> progress;
+struct PlatformOptions : BackplaneOptions {
   /// Build the modules in the opposite order. The answer must not depend on it; for tests.
   bool reverse_construction = false;
-  /// Keep kernel time in step with every event, as modules that look at sc_time_stamp() need.
-  /// False: the event queue may run ahead of the kernel while the kernel has nothing pending. The
-  /// answer is the same.
-  bool in_step = true;
+  /// Binds each memory-side socket pair: a tile's compute unit to its SRAM, a DRAM port to its
+  /// controller. For modules that stand between them, such as a protocol checker. None: directly.
+  MemoryBinder bind_memory;
+  /// Another memory in a controller's place, or another compute unit in a tile's: the socket to
+  /// bind; null for the built-in one. Given, they imply in_step.
+  std::function<MemoryTarget*(DramId)> external_memory;
+  std::function<ComputeTarget*(TileId)> external_compute;
 };
 
 /// A mesh of tiles, its links and DRAM controllers, and the workload driver, elaborated from a
@@ -36,12 +39,11 @@ class Platform : public sc_core::sc_module {
            const Program& program, const PlatformOptions& options = {});
   ~Platform() override;
 
-  /// Runs sc_start() until nothing is left to do. Throws DeadlockError when work is outstanding
-  /// (who waits for whom), InputError for an allocation over capacity or a message of a size its
-  /// receiver does not expect.
+  /// See Backplane::run().
   void run();
 
   const RunStatistics& statistics() const;
+  Backplane& backplane();
 
   // For observers. watch_...(): before run(); one probe each (several for the links), which
   // outlives the run.
@@ -49,7 +51,8 @@ class Platform : public sc_core::sc_module {
   void watch_dram(DramId dram, Probe& probe);
   void watch_links(Probe& probe);
   TileView view(TileId tile) const;
-  std::size_t dram_queue(DramId dram) const;  ///< requests taken and not yet served
+  /// Requests taken and not yet served. Of a memory that is not ours nobody hears when it changes.
+  std::size_t dram_queue(DramId dram) const;
   /// The rows of a controller's channels; none when its model has no banks.
   std::vector<std::unique_ptr<RowReplay>> dram_rows(DramId dram) const;
   std::vector<LinkPlace> links() const;

@@ -96,6 +96,10 @@ struct ComputeTypes {
   using tlm_phase_type = ComputePhase;
 };
 
+/// The target sockets of compute units, standard ones and our own alike.
+using ComputeTarget = tlm::tlm_base_target_socket_b<32, tlm::tlm_fw_transport_if<ComputeTypes>,
+                                                    tlm::tlm_bw_transport_if<ComputeTypes>>;
+
 // --- Defaults for the transport calls that our protocols do not have
 // ------------------------------
 

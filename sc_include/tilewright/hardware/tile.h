@@ -7,6 +7,7 @@
 #include <systemc>
 
 #include <tilewright/hardware/compute_unit.h>
+#include <tilewright/hardware/memory.h>
 #include <tilewright/hardware/protocol.h>
 #include <tilewright/hardware/router.h>
 #include <tilewright/hardware/sequencer.h>
@@ -23,6 +24,7 @@ struct TileConfig {
   ComputeCosts& costs;
   /// Leave out the built-in compute unit: `compute_out` is then for the owner to bind.
   bool external_compute = false;
+  MemoryBinder bind_memory;  ///< of the compute unit to the SRAM; none: directly
 };
 
 /// A sequencer with its compute unit, SRAM bank and router. Takes calls at `calls_in`, gives
@@ -30,6 +32,8 @@ struct TileConfig {
 class Tile : public sc_core::sc_module {
  public:
   Tile(const sc_core::sc_module_name& name, const TileConfig& config);
+
+  TileId id() const { return static_cast<TileId>(tile_); }
 
   TargetSocket<CallTypes> calls_in;
   InitiatorSocket<ComputeTypes> compute_out;

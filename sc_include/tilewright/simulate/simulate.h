@@ -26,6 +26,7 @@ struct SimulateOptions {
   std::ostream* heat_map = nullptr;   ///< takes a drawing of it (observe/link_loads.h)
   bool reverse_construction = false;  ///< see PlatformOptions; for tests
   bool in_step = false;               ///< see PlatformOptions; no foreign module is elaborated here
+  bool check_protocol = false;        ///< a ProtocolChecker on every memory-side socket pair
 };
 
 /// Checks, lowers, elaborates, runs and summarises. One call per process (the SystemC kernel cannot

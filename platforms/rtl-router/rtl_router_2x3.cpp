@@ -1,0 +1,11 @@
+#include "Vrouter_2x3.h"
+#include "router_pins.h"
+
+namespace tilewright::rtl {
+
+std::unique_ptr<RtlRouter> make_rtl_router_2x3(const sc_core::sc_module_name& name,
+                                               FlitNetwork& network, std::uint32_t tile) {
+  return std::make_unique<RouterPins<Vrouter_2x3, 2, 3>>(name, network, tile);
+}
+
+}  // namespace tilewright::rtl
