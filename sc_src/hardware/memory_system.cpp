@@ -298,7 +298,7 @@ std::string MemorySystem::release(std::uint32_t tile, Space space, std::uint64_t
   }
   const TargetRange all = targets(memory, tile);
   for (std::uint64_t i = 0; i < all.size(); ++i) {
-    std::uint64_t& used = used_[all.first[i].controller];
+    std::uint64_t& used = used_[targets_[all.first + i].controller];
     used -= std::min(used, share(bytes, all.size(), i));
   }
   memory.used[tile] -= bytes;

@@ -7,9 +7,10 @@ namespace tilewright {
 
 TileView Sequencer::view(std::uint32_t tile) const {
   const Core& c = cores_[tile];
+  const Core* beside = c.beside != kNil ? &background_[c.beside] : nullptr;
   TileView v;
-  v.sent = c.sent;
-  v.received = c.received;
+  v.sent = c.sent + (beside != nullptr ? beside->sent : 0);
+  v.received = c.received + (beside != nullptr ? beside->received : 0);
   if (const SramBank* sram = wires_[tile].sram) {
     v.sram_used = sram->used();
     v.sram_peak = sram->peak();
@@ -23,27 +24,33 @@ TileView Sequencer::view(std::uint32_t tile) const {
   for (unsigned e = 0; e < 2; ++e) {
     if (!(c.busy & (1u << e))) continue;
     const std::uint32_t slot = c.running[e] >> kSlotShift;
-    v.engines[e] = {&c.window[slot]->code[c.running[e] & kIndexMask], &call_in(c, slot)};
+    v.engines[e] = work(c, c.oldest + (slot - c.oldest) % kWindow, c.running[e] & kIndexMask);
   }
   if (c.state >= kRunning && c.state < kPipeline) v.stall_from = c.stall_from[c.state - kRunning];
-  if (v.loads > 0)
-    v.engines[static_cast<unsigned>(Engine::dma_in)] = last_issued(c, Engine::dma_in);
-  if (v.stores > 0) {
-    v.engines[static_cast<unsigned>(Engine::dma_out)] = last_issued(c, Engine::dma_out);
-  }
-  const auto recv = static_cast<unsigned>(Engine::net_recv);
-  if (c.blocked[recv] == kMessage) {
-    const std::uint32_t slot = c.call[recv] % kWindow;
-    const std::uint32_t index = c.window[slot]->streams[recv][c.position[recv]];
-    v.engines[recv] = {&c.window[slot]->code[index], &call_in(c, slot)};
+  const auto transfer = [&](Engine engine) {
+    const Issued own = last_issued(c, engine);
+    const Issued other = beside != nullptr ? last_issued(*beside, engine) : Issued();
+    return own.under_way || !other.under_way ? own.work : other.work;
+  };
+  const auto at = [&v](Engine e) -> TileView::Work& {
+    return v.engines[static_cast<std::size_t>(e)];
+  };
+  if (v.loads > 0) at(Engine::dma_in) = transfer(Engine::dma_in);
+  if (v.stores > 0) at(Engine::dma_out) = transfer(Engine::dma_out);
+  at(Engine::net_recv) = awaited_message(c);
+  if (beside != nullptr && at(Engine::net_recv).instruction == nullptr) {
+    at(Engine::net_recv) = awaited_message(*beside);
   }
 
   if (c.oldest < c.injected) {
-    v.call = &c.group->calls[c.oldest];
+    v.call = &calls_of(c)[c.oldest];
     for (const Engine e : {Engine::matrix, Engine::vector}) {
-      const Call* call = last_issued(c, e).call;
+      const Call* call = last_issued(c, e).work.call;
       if (call != nullptr) v.call = std::max(v.call, call);  // of one array
     }
+  }
+  if (beside != nullptr && beside->oldest < beside->injected) {
+    v.background = work(*beside, beside->oldest, oldest_incomplete(*beside));
   }
   return v;
 }
@@ -52,18 +59,32 @@ TileView Sequencer::view(std::uint32_t tile) const {
 TileState Sequencer::state(const Core& c, std::uint32_t tile) const {
   if (c.state < kTileStates) return static_cast<TileState>(c.state);
   if (c.state == kPipeline) {
-    return mailbox(tile, c.channel).head == kNil ? TileState::bubble : TileState::pipeline_wait;
+    const Mailbox& box = mailbox(tile, in_hand(c).channel);
+    return box.head == kNil ? TileState::bubble : TileState::pipeline_wait;
   }
   if (c.state == kInactive) return c.group == nullptr ? TileState::idle : TileState::bubble;
   return computing(c, c.state - kRunning);
 }
 
-const Call& Sequencer::call_in(const Core& c, std::uint32_t slot) const {
-  return c.group->calls[c.oldest + (slot - c.oldest) % kWindow];
+const std::vector<Call>& Sequencer::calls_of(const Core& c) {
+  return *c.group->call_lists()[c.background];
 }
 
-/// The last instruction that an engine has issued, of the calls in the window; nothing if none.
-TileView::Work Sequencer::last_issued(const Core& c, Engine engine) const {
+/// An instruction of a call in the window.
+TileView::Work Sequencer::work(const Core& c, std::uint32_t call, std::uint32_t index) {
+  return {&c.window[call % kWindow]->code[index], &calls_of(c)[call]};
+}
+
+/// The receive that waits for its message, if there is one.
+TileView::Work Sequencer::awaited_message(const Core& c) {
+  constexpr auto kRecv = static_cast<unsigned>(Engine::net_recv);
+  if (c.blocked[kRecv] != kMessage) return {};
+  const std::uint32_t call = c.call[kRecv];
+  return work(c, call, c.window[call % kWindow]->streams[kRecv][c.position[kRecv]]);
+}
+
+/// The last instruction that an engine has issued of the calls in the window, if there is one.
+Sequencer::Issued Sequencer::last_issued(const Core& c, Engine engine) {
   const auto e = static_cast<unsigned>(engine);
   std::uint32_t call = c.call[e];
   std::size_t issued = c.position[e];
@@ -71,8 +92,8 @@ TileView::Work Sequencer::last_issued(const Core& c, Engine engine) const {
     --call;
   }
   if (issued == 0) return {};
-  const Segment& segment = *c.window[call % kWindow];
-  return {&segment.code[segment.streams[e][issued - 1]], &c.group->calls[call]};
+  const std::uint32_t slot = call % kWindow, index = c.window[slot]->streams[e][issued - 1];
+  return {work(c, call, index), !is_done(c, slot, index)};
 }
 
 }  // namespace tilewright

@@ -40,22 +40,34 @@ WaveNames::WaveNames(const Program& program)
   }
 }
 
+WorkSignals::WorkSignals(WaveSignals& signals, const WaveNames& names, const std::string& scope)
+    : busy_(signals.wire(scope, "busy", 1)),
+      operator_(signals.text(scope, "operator", text_of(names.operators))),
+      phase_(signals.text(scope, "phase", text_of(names.phases))),
+      layer_(signals.wire(scope, "layer", kCountBits)),
+      micro_batch_(signals.wire(scope, "micro_batch", kCountBits)),
+      operators_(names.operators.size()) {}
+
+void WorkSignals::set(WaveSignals& signals, Picoseconds now, const TileView::Work& work) const {
+  const Instruction* i = work.instruction;
+  signals.set(busy_, now, i != nullptr ? 1 : 0);
+  signals.set(operator_, now, i != nullptr && i->name < operators_ ? i->name : kNothing);
+  signals.set(phase_, now, i != nullptr ? static_cast<std::uint64_t>(i->phase) : kNothing);
+  signals.set(layer_, now, i != nullptr ? work.call->layer : kNothing);
+  signals.set(micro_batch_, now, micro_batch_of(work.call));
+}
+
 // --- Tiles --------------------------------------------------------------------------------------
 
 TileWaves::TileWaves(WaveSignals& signals, const WaveNames& names, const Platform& platform,
-                     TileId tile, const std::string& scope)
-    : signals_(signals), names_(names), platform_(platform), tile_(tile) {
+                     TileId tile, bool background, const std::string& scope)
+    : signals_(signals), platform_(platform), tile_(tile) {
   state_ = signals.text(scope, "state", text_of(names.states));
   for (int e = 0; e < kEngines; ++e) {
     const auto engine = static_cast<Engine>(e);
     const std::string own = scope + "." + to_string(engine);
-    EngineSignals& s = engines_[static_cast<std::size_t>(e)];
     if (engine != Engine::net_send) {  // is never busy: sends are complete when they are injected
-      s.busy = signals.wire(own, "busy", 1);
-      s.name = signals.text(own, "operator", text_of(names.operators));
-      s.phase = signals.text(own, "phase", text_of(names.phases));
-      s.layer = signals.wire(own, "layer", kCountBits);
-      s.micro_batch = signals.wire(own, "micro_batch", kCountBits);
+      engines_[static_cast<std::size_t>(e)] = WorkSignals(signals, names, own);
     }
     switch (engine) {
       case Engine::dma_in:
@@ -75,6 +87,7 @@ TileWaves::TileWaves(WaveSignals& signals, const WaveNames& names, const Platfor
         break;
     }
   }
+  if (background) background_ = WorkSignals(signals, names, scope + ".background");
   sram_used_ = signals.wire(scope + ".sram", "used", kByteBits);
   sram_peak_ = signals.wire(scope + ".sram", "peak", kByteBits);
   dram_used_ = signals.wire(scope + ".dram", "used", kByteBits);
@@ -84,17 +97,9 @@ Picoseconds TileWaves::sample(Picoseconds now) {
   const TileView view = platform_.view(tile_);
   signals_.set(state_, now, static_cast<std::uint64_t>(view.state_at(now)));
   for (std::size_t e = 0; e < engines_.size(); ++e) {
-    const TileView::Work& work = view.engines[e];
-    const bool busy = work.instruction != nullptr;
-    const bool named = busy && work.instruction->name < names_.operators.size();
-    EngineSignals& s = engines_[e];
-    signals_.set(s.busy, now, busy ? 1 : 0);
-    signals_.set(s.name, now, named ? work.instruction->name : kNothing);
-    signals_.set(s.phase, now,
-                 busy ? static_cast<std::uint64_t>(work.instruction->phase) : kNothing);
-    signals_.set(s.layer, now, busy ? work.call->layer : kNothing);
-    signals_.set(s.micro_batch, now, micro_batch_of(work.call));
+    engines_[e].set(signals_, now, view.engines[e]);
   }
+  background_.set(signals_, now, view.background);
   const TileView::Work& receive = view.engines[static_cast<std::size_t>(Engine::net_recv)];
   signals_.set(channel_, now,
                receive.instruction != nullptr ? receive.instruction->channel : kNothing);
@@ -131,7 +136,7 @@ Picoseconds StageWaves::sample(Picoseconds now) {
   const TileState state = view.state_at(now);
   signals_.set(state_, now, static_cast<std::uint64_t>(state));
   // What it has begun does not count while it waits for its neighbour.
-  const Call* call = view.call;
+  const Call* call = view.call != nullptr ? view.call : view.background.call;
   if (state == TileState::bubble || state == TileState::pipeline_wait) call = nullptr;
   const auto phase =
       call != nullptr ? static_cast<std::uint64_t>(names_.slots[call->segment]) : kNothing;

@@ -35,25 +35,35 @@ class WaveSource {
   bool touched = false;
 };
 
+/// What somebody has in hand.
+class WorkSignals {
+ public:
+  WorkSignals() = default;  ///< none
+  WorkSignals(WaveSignals& signals, const WaveNames& names, const std::string& scope);
+  void set(WaveSignals& signals, Picoseconds now, const TileView::Work& work) const;
+
+ private:
+  WaveSignals::Signal *busy_ = nullptr, *operator_ = nullptr, *phase_ = nullptr, *layer_ = nullptr,
+                      *micro_batch_ = nullptr;
+  std::size_t operators_ = 0;  // that have names
+};
+
 class TileWaves final : public WaveSource {
  public:
+  /// `background`: the tile has background calls.
   TileWaves(WaveSignals& signals, const WaveNames& names, const Platform& platform, TileId tile,
-            const std::string& scope);
+            bool background, const std::string& scope);
   Picoseconds sample(Picoseconds now) override;
 
  private:
   using Signal = WaveSignals::Signal;
-  struct EngineSignals {
-    Signal *busy = nullptr, *name = nullptr, *phase = nullptr, *layer = nullptr,
-           *micro_batch = nullptr;
-  };
 
   WaveSignals& signals_;
-  const WaveNames& names_;
   const Platform& platform_;
   TileId tile_;
   Signal* state_;
-  std::array<EngineSignals, kEngines> engines_{};
+  std::array<WorkSignals, kEngines> engines_{};
+  WorkSignals background_;
   Signal *loads_, *stores_, *sent_, *received_, *channel_;
   Signal *sram_used_, *sram_peak_, *dram_used_;
 };

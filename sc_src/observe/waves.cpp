@@ -125,9 +125,14 @@ struct Waves::Parts {
       const TileId first = program.groups[g].tiles.front();
       watch<StageWaves>(tiles, index(first), names, platform, first, stages[g]);
     }
+    std::vector<bool> background(static_cast<std::size_t>(machine.tiles()), false);
+    for (const TileGroup& group : program.groups) {
+      for (const TileId t : group.tiles) background[index(t)] = !group.background.empty();
+    }
     for (int t = 0; t < machine.tiles(); ++t) {
       const auto tile = static_cast<TileId>(t);
-      watch<TileWaves>(tiles, index(tile), names, platform, tile, tile_scope(machine, tile));
+      watch<TileWaves>(tiles, index(tile), names, platform, tile, background[index(tile)],
+                       tile_scope(machine, tile));
     }
     for (const LinkPlace& link : platform.links()) {
       const std::size_t before = signals.size();

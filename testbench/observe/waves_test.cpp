@@ -136,7 +136,8 @@ TEST(Waves, AMessageThatLeavesChangesTheStateOfWhoWaits) {
 }
 
 /// Four tiles on which everything happens: loads and stores near and far, both engines, stalls,
-/// recomputation, an all-reduce, allocations, and a chain of messages between two stages.
+/// recomputation, an all-reduce, allocations, a chain of messages between two stages, and an
+/// all-reduce with a load and a store of its own in the background of the second.
 Script busy_program() {
   Script s;
   const auto ring = s.channel("ring"), chain = s.channel("chain");
@@ -169,6 +170,15 @@ Script busy_program() {
   b.peers = ring_peers(b.tiles);
   b.peers.push_back({tile(0), tile(1)});
   b.dram_resident = 50;
+  const auto gradients = s.channel("gradients");
+  const auto reduce = s.segment("reduce", [&](Code& c) {
+    const auto loaded = c.load(4000);
+    const auto sent = c.send(gradients, 0, {30000}, {loaded}, Cause::data);
+    const auto got = c.recv(gradients, 1, {30000}, {sent}, Cause::data);
+    c.store(6000, {got});
+  });
+  for (std::uint32_t i = 0; i < 3; ++i)
+    b.background.push_back({reduce, kNoMicroBatch, 0, 2 * i + 2});
   for (TileGroup& g : s.program.groups) {
     for (std::uint32_t i = 0; i < g.calls.size(); ++i) g.calls[i].micro_batch = i;
   }
@@ -326,6 +336,38 @@ TEST(Waves, APatternThatNamesNothingIsRefused) {
                                 HasSubstr("did you mean 'tiles.t0_0'"), HasSubstr("stages.A"),
                                 HasSubstr("links.t0_0_to_t1_0"), HasSubstr("controllers.dram0")));
   }
+}
+
+// 1000 ps of computation; the background sends 3000 bytes over one hop of 2 ns as soon as the first
+// of two calls is done, and each waits for the other's message.
+TEST(Waves, TheBackgroundHasSignalsOfItsOwn) {
+  Script s;
+  const auto ring = s.channel("ring");
+  const auto shape = s.matrix_shape(1000);
+  const auto work = s.segment("work", [&](Code& c) {
+    const auto a = c.compute(Engine::matrix, shape, 1, {}, Phase::backward);
+    c[a].after_previous = true;
+  });
+  const auto exchange = s.segment("exchange", [&](Code& c) {
+    const auto sent = c.send(ring, 0, {3000}, {}, Cause::data);
+    const auto got = c.recv(ring, 0, {3000}, {sent}, Cause::data);
+    c[sent].phase = c[got].phase = Phase::gradient_sync;
+    c[got].name = s.name("all_reduce");
+  });
+  TileGroup& group = s.group("A", {tile(0), tile(1)}, work, 2);
+  group.peers = {{tile(1), tile(0)}};
+  group.background = {{exchange, kNoMicroBatch, 7, 1}};
+  s.group("B", {tile(2)}, work);
+  const VcdFile vcd = watch(s, mesh(3, 1), {"tiles", "stages"}).vcd;
+  EXPECT_EQ(vcd.history("tiles.t0_0.state"), "0 matrix, 2000 data_wait, 6000 bubble");
+  EXPECT_EQ(vcd.history("tiles.t0_0.background.busy"), "0 0, 1000 1, 6000 0");
+  EXPECT_EQ(vcd.history("tiles.t0_0.background.operator"), "0 -, 1000 all_reduce, 6000 -");
+  EXPECT_EQ(vcd.history("tiles.t0_0.background.phase"), "0 -, 1000 gradient_sync, 6000 -");
+  EXPECT_EQ(vcd.history("tiles.t0_0.background.layer"), "0 z, 1000 7, 6000 z");
+  EXPECT_EQ(vcd.history("tiles.t0_0.net_recv.channel"), "0 -, 1000 ring, 6000 -");
+  EXPECT_EQ(vcd.history("tiles.t0_0.net_recv.bytes"), "0 0, 6000 3000");
+  EXPECT_EQ(vcd.history("stages.A.slot"), "0 B0, 2000 gradient_sync, 6000 -");
+  EXPECT_EQ(vcd.signals.count("tiles.t2_0.background.busy"), 0u);
 }
 
 // A slot belongs to the phase of its last computation: a backward pass may begin by recomputing.

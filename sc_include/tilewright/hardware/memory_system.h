@@ -131,7 +131,7 @@ class MemorySystem : public EventHandler {
   /// The same by transport_dbg, without time. Returns the bytes moved.
   std::uint64_t debug_access(tlm::tlm_generic_payload& payload,
                              const std::vector<AccessPiece>& pieces);
-  double capacity() const { return capacity_; }  ///< bytes of one controller
+  double capacity() const { return tiers_[0].capacity; }  ///< bytes of one DRAM controller
 
   /// A packet with data read by `part` has reached its tile.
   void part_done(Picoseconds now, std::uint32_t part);

@@ -39,7 +39,8 @@ struct LinkPlace {
 struct TileView {
   /// What an engine has in hand. matrix, vector: the computation; dma_in, dma_out: the last
   /// transfer issued, while any is under way; net_recv: the receive that waits for its message;
-  /// net_send: never anything, since sends are complete when they are injected.
+  /// net_send: never anything, since sends are complete when they are injected. What the
+  /// background has in hand counts where the tile's own calls have nothing.
   struct Work {
     const Instruction* instruction = nullptr;
     const Call* call = nullptr;
@@ -49,6 +50,7 @@ struct TileView {
   TileState state_at(Picoseconds t) const { return t < stall_from ? state : TileState::sram_stall; }
   std::array<Work, kEngines> engines{};
   const Call* call = nullptr;  ///< the latest that computes, or else the oldest incomplete one
+  Work background;             ///< the first instruction not complete of the oldest background call
   std::uint32_t loads = 0, stores = 0;                        ///< under way
   std::uint64_t sent = 0, received = 0;                       ///< bytes of messages so far
   std::uint64_t sram_used = 0, sram_peak = 0, dram_used = 0;  ///< bytes

@@ -217,6 +217,9 @@ class Sequencer : public EventHandler, public MemoryClient {
   Core& in_hand(Core& c) {
     return c.oldest == c.injected && c.beside != kNil ? background_[c.beside] : c;
   }
+  const Core& in_hand(const Core& c) const {
+    return c.oldest == c.injected && c.beside != kNil ? background_[c.beside] : c;
+  }
   void settle(Picoseconds now, std::uint32_t tile, Core& c) {
     if (c.probe != nullptr) c.probe->tile_changes(now, tile);
     attribute(now, tile, c);
@@ -228,9 +231,15 @@ class Sequencer : public EventHandler, public MemoryClient {
   static std::uint32_t oldest_incomplete(const Core& c);
 
   // tile_view.cpp
+  struct Issued {
+    TileView::Work work;
+    bool under_way = false;
+  };
   TileState state(const Core& c, std::uint32_t tile) const;
-  const Call& call_in(const Core& c, std::uint32_t slot) const;
-  TileView::Work last_issued(const Core& c, Engine engine) const;
+  static const std::vector<Call>& calls_of(const Core& c);
+  static TileView::Work work(const Core& c, std::uint32_t call, std::uint32_t index);
+  static TileView::Work awaited_message(const Core& c);
+  static Issued last_issued(const Core& c, Engine engine);
 
   // deadlock.cpp
   std::string name_tile(std::uint32_t tile) const;
