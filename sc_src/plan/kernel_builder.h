@@ -1,0 +1,240 @@
+// Builds the kernels of one block: its operators in the layouts that the plan's cuts ask for, with
+// the collectives between them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tilewright/plan/kernels.h>
+
+#include "kernel_list.h"
+
+namespace tilewright {
+
+/// A tensor as it is stored somewhere: under which name, in which layouts.
+struct Stored {
+  std::string name;
+  TensorClass cls = TensorClass::temporary;
+  Layouts layouts{};
+};
+
+class KernelBuilder {
+ public:
+  KernelBuilder(const Block& block, const KernelOptions& options);
+
+  BlockKernels build();
+
+ private:
+  // --- recomputation ---
+
+  /// Divides what backward reads into what is kept and what is rebuilt, and finds the operators
+  /// that rebuild it.
+  void choose_rebuilt();
+
+  // --- sizes ---
+
+  Extents local(const Operator& op) const { return o_.splits.local(op, o_.samples); }
+
+  /// Notes the size of a tensor before any cut, as its first mention shows it.
+  void measure(const Operator& op, const Operand& operand);
+  std::int64_t whole(const std::string& tensor) const;
+  std::int64_t bytes(const std::string& tensor, const Layouts& layouts) const;
+
+  static AxisSet bit(std::size_t axis) { return AxisSet{1} << axis; }
+
+  TensorClass class_of(const std::string& name, const std::set<std::string>& saving) const;
+
+  Gemm gemm_of(const Operator& op) const;
+
+  static Layouts without_partial(Layouts layouts);
+  static bool has_partial(const Layouts& layouts) {
+    return std::find(layouts.begin(), layouts.end(), Layout::partial) != layouts.end();
+  }
+
+  Access weight(const Operator& op) const;
+  Access weight_gradient(const Operator& op) const;
+  /// Bytes of the embedding table's rows one rank touches in a pass: one row per token whose row it
+  /// holds.
+  std::int64_t rows_touched(const Operator& op, int element_bytes) const;
+
+  // --- layouts ---
+
+  /// What is stored of a tensor in one pass, and copies of it in other layouts.
+  struct Holdings {
+    std::map<std::string, Stored> primary;
+    std::map<std::pair<std::string, Layouts>, Stored> copies;
+    std::set<std::string> fixed;  // stay as they are: every conversion makes a copy
+  };
+
+  /// Makes `tensor` available in `needed`, inserting collectives, and returns it. A partial sum is
+  /// completed and an exchange made for good, for they leave no more to hold; a gather makes a copy
+  /// beside what it gathers. `sized_as` names the size. What every rank
+  /// holds is cut without moving anything, and first, so that no byte moves to a rank that has it
+  /// or does not need it.
+  Access fetch(KernelList& list, Holdings& held, const std::string& tensor, const Layouts& needed,
+               Phase phase, const std::string& sized_as) const;
+
+  /// Completes a partial sum: everywhere, or scattered where it is needed so.
+  void complete(KernelList& list, Holdings& held, const std::string& tensor, const Layouts& needed,
+                Phase phase, const std::string& sized_as) const;
+
+  void move(KernelList& list, Phase phase, const Collective& how, const Stored& from,
+            const Stored& to, const std::string& sized_as) const;
+
+  /// A norm or softmax whose normalised dimension is cut: every rank reduces its part to two
+  /// numbers per row, which are summed before the rows are normalised (or their gradients worked
+  /// out). Returns the passes over the elements that are left.
+  int share_statistics(KernelList& list, const Operator& op, const std::vector<Access>& inputs,
+                       int passes, Phase phase) const;
+
+  static void continue_or_open(KernelList& list, const Operator& op, const std::string& tensor,
+                               const std::string& name, Phase phase);
+
+  // --- fused attention ---
+
+  /// The operators of an attention core that is one kernel.
+  struct Attention {
+    const Operator* scores = nullptr;
+    const Operator* softmax = nullptr;
+    const Operator* context = nullptr;
+    bool holds(const Operator& op) const {
+      return &op == scores || &op == softmax || &op == context;
+    }
+  };
+
+  void find_attention();
+
+  /// `products` GEMMs of rows × keys × head size as one: blocks of `stays` keep their result while
+  /// the others stream past, and the rows × keys matrix between the products is made on the way.
+  Gemm attention_gemm(Dim stays, int products) const;
+
+  /// Query rows stay with their result; keys and values stream past.
+  void attention_forward(KernelList& list, Holdings& held, Phase phase) const;
+
+  // --- forward ---
+
+  /// Every element of the result needs its own of the input alone, at most its whole row.
+  static bool pointwise(const Operator& op) { return op.kind != OpKind::permutation; }
+
+  /// The forward pass, or what runs again of it; it leaves the tensors in `saving` for backward.
+  KernelList run_forward(Phase phase, const std::set<std::string>& saving);
+
+  /// The results of an operator as the newest kernel writes them.
+  void produce_results(KernelList& list, Holdings& held, const Operator& op, Phase phase,
+                       const std::set<std::string>& saving) const;
+
+  /// Masks of an operator that leaves partial sums are drawn once the sum is complete.
+  Layouts resolved(Layouts layouts) const;
+
+  /// Completes what is still partial, hands the output over in the boundary's layout, and notes
+  /// where every tensor ended up.
+  void finish_forward(KernelList& list, Holdings& held, Phase phase);
+
+  /// A tensor that was reduce-scattered or exchanged keeps the tensor's own name; what it was
+  /// before gets others.
+  static void rename_moved(KernelList& list, const Holdings& held);
+
+  // --- backward ---
+
+  /// The pass that works out gradients: what is held of activations and of their gradients.
+  struct Backward {
+    KernelList list;
+    Holdings saved;      // saved activations, by name
+    Holdings gradients;  // gradients, by the activation they belong to
+    // Weight gradients, when they are apart: what is gathered for them is gathered then.
+    KernelList weight;
+    Holdings saved_for_weight;
+  };
+  KernelList& weight_list(Backward& b) const { return o_.split_backward ? b.weight : b.list; }
+  Holdings& weight_saved(Backward& b) const {
+    return o_.split_backward ? b.saved_for_weight : b.saved;
+  }
+
+  bool has_gradient(const Backward& b, const std::string& activation) const {
+    return b.gradients.primary.count(activation) > 0;
+  }
+  /// The gradient of an activation, in the layouts an operator's backward needs.
+  Access gradient(Backward& b, const std::string& activation, const Layouts& needed) const {
+    return fetch(b.list, b.gradients, activation, needed, Phase::backward, activation);
+  }
+  Access saved(Backward& b, const Operator& op, const Operand& operand) const;
+
+  /// What is there already of a gradient, in the layouts of a new contribution. Fetched before the
+  /// contributing kernel opens, so that the kernel can add it; a partial sum is added when
+  /// complete.
+  std::optional<Access> existing(Backward& b, const std::string& activation,
+                                 const Layouts& layouts) const;
+  /// Adds the newest kernel's contribution to the gradient of `activation`.
+  void contribute(Backward& b, const std::string& activation, const Layouts& layouts,
+                  const std::optional<Access>& before) const;
+  /// The newest kernel's contribution is a partial sum beside another gradient: it is completed,
+  /// then added.
+  void add_partial(Backward& b, const std::string& activation, const Layouts& layouts) const;
+  static void drop_copies(Holdings& held, const std::string& tensor);
+
+  /// Layouts of the gradient that an operator computes for one of its inputs: cut where the input
+  /// is, partial where the operator's cut runs over what that gradient sums over.
+  Layouts input_gradient_layouts(const Operator& op, const Operand& in, DimSet summed) const;
+
+  /// The same of a vector operator, which sums over every dimension its input lacks.
+  Layouts broadcast_gradient_layouts(const Operator& op, const Operand& in) const;
+
+  /// The gradients of an operator's results in the layouts its forward left them, sums completed.
+  std::vector<Access> result_gradients(Backward& b, const Operator& op) const;
+
+  void gemm_backward(Backward& b, const Operator& op) const;
+
+  void batched_backward(Backward& b, const Operator& op) const;
+
+  /// Keys and values stay with their gradients; queries, the result's gradient and the queries'
+  /// gradient, which is read and written, stream past.
+  void attention_backward(Backward& b) const;
+
+  /// What a vector operator's backward reads of the saved activations.
+  void fetch_saved(KernelList& list, Holdings& held, const Operator& op,
+                   std::vector<Access>& reads) const;
+
+  /// The rows of the table that the tokens name take their gradients.
+  void embedding_backward(Backward& b, const Operator& op) const;
+
+  void vector_backward(Backward& b, const Operator& op) const;
+
+  /// d(input) = d(result), or is added to what is there already by a kernel of its own, which the
+  /// decoder's residuals never need.
+  void pass_through(Backward& b, const Operand& in, const std::string& result) const;
+
+  Backward run_backward(BlockKernels& r) const;
+
+  template <class F>
+  static void for_each_access(Kernel& k, F f) {
+    if (!k.a.tensor.empty()) f(k.a);
+    if (!k.b.tensor.empty()) f(k.b);
+    for (Access& r : k.reads) f(r);
+    for (Access& w : k.writes) f(w);
+  }
+
+  /// Notes what the weight gradients read of the passes before them, and keeps it with the saved
+  /// activations, together with the gradients that pass between blocks.
+  void hold(Backward& b, BlockKernels& r) const;
+
+  const Block& block_;
+  const KernelOptions& o_;
+  const std::vector<GroupAxis>& axes_;
+  // Tensors that backward reads, the block's input among them; those that stay in memory until
+  // then, and those that are made again. Ordered: the stash is listed the same way every time.
+  std::set<std::string> saved_, kept_, rebuilt_;
+  std::set<std::string> again_;  // operators that run again
+  Attention attention_;
+  std::string input_, output_, logits_;
+  std::string handed_over_;  // the output in the boundary's layouts, as forward names it
+  std::map<std::string, std::int64_t> whole_;
+  std::map<std::string, Layouts> home_;  // where forward leaves each tensor
+};
+
+}  // namespace tilewright

@@ -1,0 +1,201 @@
+// Sizes of tensors on a rank, and the collectives that bring them from layout to layout.
+#include <tilewright/base/error.h>
+
+#include "kernel_builder.h"
+
+namespace tilewright {
+
+namespace {
+
+const char* name_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return "all_reduce";
+    case CollectiveKind::reduce_scatter:
+      return "reduce_scatter";
+    case CollectiveKind::all_gather:
+      return "all_gather";
+    case CollectiveKind::all_to_all:
+      return "all_to_all";
+  }
+  return "?";
+}
+
+}  // namespace
+
+void KernelBuilder::measure(const Operator& op, const Operand& operand) {
+  Extents whole = op.extents;
+  whole[Dim::batch] = o_.samples;
+  whole_.emplace(operand.tensor, operand_bytes(operand, whole, o_.precision));
+}
+
+std::int64_t KernelBuilder::whole(const std::string& tensor) const {
+  const auto it = whole_.find(tensor);
+  if (it == whole_.end()) {
+    throw InternalError("block '" + block_.name + "' reads '" + tensor + "', which nobody makes");
+  }
+  return it->second;
+}
+
+std::int64_t KernelBuilder::bytes(const std::string& tensor, const Layouts& layouts) const {
+  const std::int64_t pieces = o_.splits.pieces(layouts);
+  return (whole(tensor) + pieces - 1) / pieces;
+}
+
+TensorClass KernelBuilder::class_of(const std::string& name,
+                                    const std::set<std::string>& saving) const {
+  const bool kept = o_.training && (name == input_ || saving.count(name) > 0);
+  return kept ? TensorClass::saved : TensorClass::temporary;
+}
+
+Gemm KernelBuilder::gemm_of(const Operator& op) const {
+  const Extents e = local(op);
+  Gemm g;
+  if (op.kind == OpKind::gemm) {
+    g.batch = e[Dim::expert];  // each with its own weights
+    g.m = e[Dim::batch] * e[Dim::row];
+  } else {
+    g.batch = e[Dim::batch] * e[Dim::head];
+    g.m = e[Dim::row];
+  }
+  g.n = e[Dim::col];
+  g.k = e[Dim::red];
+  g.flop_scale = op.flop_scale;
+  return g;
+}
+
+Layouts KernelBuilder::without_partial(Layouts layouts) {
+  for (Layout& l : layouts) {
+    if (l == Layout::partial) l = Layout::replicated;
+  }
+  return layouts;
+}
+
+Access KernelBuilder::weight(const Operator& op) const {
+  return {op.weights.front().tensor, TensorClass::weight,
+          operand_elements(op.weights.front(), local(op)) * o_.state.weight};
+}
+
+Access KernelBuilder::weight_gradient(const Operator& op) const {
+  return {"d." + op.weights.front().tensor, TensorClass::gradient,
+          operand_elements(op.weights.front(), local(op)) * o_.state.gradient};
+}
+
+std::int64_t KernelBuilder::rows_touched(const Operator& op, int element_bytes) const {
+  const Extents e = local(op);
+  const std::int64_t table = operand_elements(op.weights.front(), e) * element_bytes;
+  const std::int64_t parts = o_.splits.degree(o_.splits.of(op), Dim::red);
+  const std::int64_t tokens = (e[Dim::batch] * e[Dim::row] + parts - 1) / parts;
+  return std::min(table, tokens * e[Dim::col] * element_bytes);
+}
+
+Access KernelBuilder::fetch(KernelList& list, Holdings& held, const std::string& tensor,
+                            const Layouts& needed, Phase phase, const std::string& sized_as) const {
+  complete(list, held, tensor, needed, phase, sized_as);
+  Stored at = held.primary.at(tensor);
+  const auto copy = held.copies.find({tensor, needed});
+  if (copy != held.copies.end()) {
+    return {copy->second.name, copy->second.cls, bytes(sized_as, needed)};
+  }
+  const bool stays = held.fixed.count(tensor) > 0;
+  AxisSet exchanged = 0, gathered = 0;
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if (at.layouts[a] == needed[a]) continue;
+    if (at.layouts[a] == Layout::replicated) {
+      at.layouts[a] = needed[a];
+    } else {
+      (needed[a] == Layout::replicated ? gathered : exchanged) |= bit(a);
+    }
+  }
+  const auto convert = [&](CollectiveKind kind, AxisSet axes) {
+    Stored next = at;
+    Layouts uncut = at.layouts;
+    for (std::size_t a = 0; a < axes_.size(); ++a) {
+      if ((axes & bit(a)) == 0) continue;
+      uncut[a] = Layout::replicated;
+      next.layouts[a] = needed[a];
+      next.name += "." + to_string(needed[a]);
+      if (a > 0) next.name += "@" + axes_[a].name;
+    }
+    if (kind == CollectiveKind::all_gather || gathered != 0 || stays) {
+      next.cls = TensorClass::temporary;
+    }
+    move(list, phase, {kind, axes, bytes(sized_as, uncut)}, at, next, sized_as);
+    at = next;
+  };
+  if (exchanged != 0) convert(CollectiveKind::all_to_all, exchanged);
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if ((gathered & bit(a)) != 0) convert(CollectiveKind::all_gather, bit(a));
+  }
+  if (gathered != 0 || (exchanged != 0 && stays)) {
+    held.copies[{tensor, needed}] = at;
+  } else if (exchanged != 0) {
+    held.primary[tensor] = at;
+  }
+  return {at.name, at.cls, bytes(sized_as, needed)};
+}
+
+void KernelBuilder::complete(KernelList& list, Holdings& held, const std::string& tensor,
+                             const Layouts& needed, Phase phase,
+                             const std::string& sized_as) const {
+  Stored at = held.primary.at(tensor);
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if (at.layouts[a] != Layout::partial || needed[a] == Layout::partial) continue;
+    Stored next = at;
+    next.layouts[a] = needed[a];
+    Layouts uncut = at.layouts;
+    uncut[a] = Layout::replicated;
+    const bool scatters = needed[a] != Layout::replicated;
+    if (scatters) next.name += ".sum";
+    move(list, phase,
+         {scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, bit(a),
+          bytes(sized_as, uncut)},
+         at, next, sized_as);
+    held.primary[tensor] = at = next;
+  }
+}
+
+void KernelBuilder::move(KernelList& list, Phase phase, const Collective& how, const Stored& from,
+                         const Stored& to, const std::string& sized_as) const {
+  list.collective(from.name + "." + name_of(how.kind), phase, how,
+                  {from.name, from.cls, bytes(sized_as, from.layouts)},
+                  {to.name, to.cls, bytes(sized_as, to.layouts)});
+}
+
+int KernelBuilder::share_statistics(KernelList& list, const Operator& op,
+                                    const std::vector<Access>& inputs, int passes,
+                                    Phase phase) const {
+  if (op.kind != OpKind::norm && op.kind != OpKind::softmax) return passes;
+  const Partition p = o_.splits.of(op);
+  const int reducing = passes / 2;
+  Access statistics{op.name + (phase == Phase::backward ? ".grad" : "") + ".statistics"};
+  const auto e = local(op);
+  statistics.bytes =
+      2 * bytes_of(Storage::fp32, o_.precision) * e[Dim::batch] * e[Dim::head] * e[Dim::row];
+  bool shared = false;
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if (p.cut[a] != Dim::col) continue;
+    if (!shared) {
+      continue_or_open(list, op, inputs.front().tensor, statistics.tensor, phase);
+      for (const Access& in : inputs) list.read(in);
+      list.kernels.back().vector_elements += Operator::vector_elements(e) * reducing;
+      list.produce(statistics);
+      shared = true;
+    }
+    list.collective(statistics.tensor + "." + name_of(CollectiveKind::all_reduce), phase,
+                    {CollectiveKind::all_reduce, bit(a), statistics.bytes}, statistics, statistics);
+  }
+  return shared ? passes - reducing : passes;
+}
+
+void KernelBuilder::continue_or_open(KernelList& list, const Operator& op,
+                                     const std::string& tensor, const std::string& name,
+                                     Phase phase) {
+  if (pointwise(op) && list.can_extend(tensor)) {
+    list.kernels.back().name += "+" + name;
+  } else {
+    list.open(name, phase);
+  }
+}
+
+}  // namespace tilewright
