@@ -155,6 +155,8 @@ int sc_main(int argc, char** argv) try {
   }
   backplane.run();
   if (!vcd.empty()) {
+    // What changes at an instant is written when time goes on.
+    sc_core::sc_start(sc_core::sc_time(1, sc_core::SC_PS));
     sc_core::sc_close_vcd_trace_file(systemc_trace);
     engine->end_trace();
     rtl::merge_vcd({vcd + ".systemc.vcd", vcd + ".rtl"}, vcd);

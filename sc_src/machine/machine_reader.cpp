@@ -71,7 +71,7 @@ std::vector<std::string> schema_keys() {
                                 "host.latency",
                                 "host.policy",
                                 "host.per_tile",
-                                 "host.per_die",
+                                "host.per_die",
                                 "host.sites"};
   for (const std::string& key : matrix_keys()) keys.push_back(key);
   return keys;

@@ -267,8 +267,9 @@ void Waves::dram_changes(Picoseconds now, std::uint32_t id) {
 void Waves::link_claimed(Picoseconds now, std::uint32_t link, Picoseconds head, Picoseconds start,
                          Picoseconds end, const Packet&) {
   Parts& p = *parts_;
-  if (p.over || end <= p.from) return;
-  // What is claimed before the window may reach into it.
+  if (end <= p.from || std::min(head, start) > p.to) return;
+  // What is claimed before the window may reach into it, and what is claimed after it may have
+  // begun inside.
   if (!p.reach(now) && !p.over) p.vcd.pass(now - std::min(now, p.hold));
   const auto found = p.links.find(link);
   if (found != p.links.end()) found->second.claim(head, start, end);

@@ -14,8 +14,8 @@ using ::testing::HasSubstr;
 
 TileId tile(std::uint32_t t) { return static_cast<TileId>(t); }
 
-/// Nodes of four devices. Device ports: 1 byte per ps, 2 ns. Network ports and uplinks: a quarter of
-/// that, 10 ns. `uplinks` core switches above one leaf per node; 0: one switch for all.
+/// Nodes of four devices. Device ports: 1 byte per ps, 2 ns. Network ports and uplinks: a quarter
+/// of that, 10 ns. `uplinks` core switches above one leaf per node; 0: one switch for all.
 MachineConfig cluster(int nodes, int uplinks = 0) {
   MachineConfig m = mesh(4, 1);
   m.dies_y = nodes;

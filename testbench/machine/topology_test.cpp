@@ -63,8 +63,7 @@ std::string way(const MachineConfig& m, std::uint32_t from, std::uint32_t to) {
 }
 
 TEST(Torus, EveryTileHasFourNeighbours) {
-  const MachineConfig m =
-      read(kTile + kNoc + "mesh: { tiles_per_die: [4, 3], wrap: torus }\n");
+  const MachineConfig m = read(kTile + kNoc + "mesh: { tiles_per_die: [4, 3], wrap: torus }\n");
   EXPECT_TRUE(m.torus);
   const Topology t(m);
   for (std::uint32_t tile = 0; tile < 12; ++tile) {
@@ -83,8 +82,7 @@ TEST(Torus, EveryTileHasFourNeighbours) {
 }
 
 TEST(Torus, HopsTakeTheShorterWayAndShareOutEqualOnes) {
-  const MachineConfig m =
-      read(kTile + kNoc + "mesh: { tiles_per_die: [6, 5], wrap: torus }\n");
+  const MachineConfig m = read(kTile + kNoc + "mesh: { tiles_per_die: [6, 5], wrap: torus }\n");
   const Topology t(m);
   const auto hops = [&](int x0, int y0, int x1, int y1) {
     return t.hops(index(m.tile(x0, y0)), index(m.tile(x1, y1)));
@@ -116,10 +114,10 @@ TEST(Torus, IsRefusedWhereItHasNoMeaning) {
               AllOf(HasSubstr("mesh.wrap"), HasSubstr("sides of 1 or of at least 3 tiles")));
   EXPECT_THAT(error_of(kTile + kNoc + "mesh: { tiles_per_die: [4, 3], wrap: round }\n"),
               HasSubstr("torus"));
-  EXPECT_THAT(error_of(kTile +
-                       "mesh: { tiles_per_die: [4, 4], wrap: torus }\n"
+  EXPECT_THAT(
+      error_of(kTile + "mesh: { tiles_per_die: [4, 4], wrap: torus }\n"
                        "noc: { link_bandwidth: 1 GB/s, hop_latency: 1 ns, routing: odd-even }\n"),
-              HasSubstr("allowed on a torus: xy, yx, o1turn"));
+      HasSubstr("allowed on a torus: xy, yx, o1turn"));
   EXPECT_THAT(error_of(kTile + kNoc +
                        "mesh: { tiles_per_die: [4, 4], wrap: torus }\n"
                        "defects: { dead_tiles: [[1, 1]] }\n"),
@@ -147,8 +145,8 @@ TEST(Wafers, HaveLinksOfTheirOwn) {
   EXPECT_EQ(names[2].link.bandwidth, Bandwidth(64e9));
   EXPECT_EQ(names[2].link.latency, Seconds(50e-9));
   // Left out, they are as those between dies.
-  const MachineConfig plain = read(kTile + kNoc +
-                                   "mesh: { wafers: [2, 1], tiles_per_die: [2, 1] }\n");
+  const MachineConfig plain =
+      read(kTile + kNoc + "mesh: { wafers: [2, 1], tiles_per_die: [2, 1] }\n");
   EXPECT_EQ(plain.link_kinds()[2].link.bandwidth, Bandwidth(1024e9));
 }
 
@@ -191,9 +189,8 @@ TEST(Cluster, OneNodeNeedsNoNetwork) {
                                "cluster: { nodes: 1, devices: 8, port_bandwidth: 240 GB/s, "
                                "port_latency: 500 ns }\n");
   EXPECT_EQ(Topology(m).nodes(), 9u);
-  EXPECT_THAT(error_of(kTile +
-                       "cluster: { nodes: 2, devices: 8, port_bandwidth: 240 GB/s, "
-                       "port_latency: 500 ns }\n"),
+  EXPECT_THAT(error_of(kTile + "cluster: { nodes: 2, devices: 8, port_bandwidth: 240 GB/s, "
+                               "port_latency: 500 ns }\n"),
               HasSubstr("cluster.nic_bandwidth"));
   std::string one = kCluster;
   one.replace(one.find("nodes: 3"), 8, "nodes: 1");
@@ -207,9 +204,9 @@ TEST(Cluster, MistakesAreNamed) {
   EXPECT_THAT(error_of(kTile + kCluster + "noc: { routing: xy }\n"),
               AllOf(HasSubstr("noc.routing"), HasSubstr("shortest")));
   EXPECT_THAT(error_of(kTile + kCluster + "  ports: 3\n"), HasSubstr("cluster.ports"));
-  EXPECT_THAT(error_of(kTile + kCluster +
-                       "defects: { dead_links: [{ between: [[0, 0], [1, 0]] }] }\n"),
-              HasSubstr("a machine with switches has none"));
+  EXPECT_THAT(
+      error_of(kTile + kCluster + "defects: { dead_links: [{ between: [[0, 0], [1, 0]] }] }\n"),
+      HasSubstr("a machine with switches has none"));
 }
 
 TEST(Cluster, DeadDevicesAreLeftOut) {
@@ -335,9 +332,10 @@ TEST(EdgeList, UpDownJoinsEveryPairOfRandomFabrics) {
 
 TEST(EdgeList, MistakesAreNamed) {
   const auto with = [](const std::string& edges) {
-    return EdgeList("fabric: f\ntiles: 2\nswitches: [s]\nkinds:\n  w: { bandwidth: 1 GB/s, latency: "
-                    "1 ns, edges: " +
-                    edges + " }\n")
+    return EdgeList(
+               "fabric: f\ntiles: 2\nswitches: [s]\nkinds:\n  w: { bandwidth: 1 GB/s, latency: "
+               "1 ns, edges: " +
+               edges + " }\n")
         .error();
   };
   EXPECT_EQ(with("[[0, 2], [1, 2]]"), "");

@@ -107,7 +107,7 @@ TEST(PlatformBinaries, RtlTile) {
     } else if (word[0] == 'b') {
       words >> id;
       values[id] = word.substr(1);
-    } else if (word == "1" + identifiers["clk"]) {
+    } else if (identifiers.count("clk") > 0 && word == "1" + identifiers["clk"]) {
       ++edges;
       last_edge = time;
     }
