@@ -227,12 +227,14 @@ void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
     queue_.push(now, EventClass::memory_done, p.tile, 0, part);
     return;
   }
-  // The data has been streaming out since its first byte moved, at the pace of the slowest link of
-  // its way: only then is the tail of the packet where the controller has just put it.
-  const auto serial = whole_picoseconds(static_cast<double>(p.bytes) * path.ps_per_byte);
+  // The data, with that of the head, has been streaming out since its first byte moved, at the pace
+  // of the slowest link of its way: only then is the tail of the packet where the controller has
+  // just put it.
+  const std::uint64_t bytes = p.bytes + p.carried;
+  const auto serial = whole_picoseconds(static_cast<double>(bytes) * path.ps_per_byte);
   const Picoseconds lead = std::min(serial, now - p.first_byte);
   Packet& packet = network_.allocate();
-  packet.bytes = p.bytes;
+  packet.bytes = bytes;
   packet.source = site;
   packet.destination = p.tile;
   packet.link = part;

@@ -34,6 +34,29 @@ TEST(Memory, LoadWithSlowDram) {
   EXPECT_EQ(state(r, tile(3), TileState::dram_wait), r.end);
 }
 
+// The head's bytes are told of early, and take the links with the rest.
+TEST(Memory, EveryByteOfALoadWithAHeadTakesTheLinks) {
+  for (const std::uint64_t head : {0u, 1u, 4000u, 9999u}) {
+    const std::string result = in_child([head] {
+      MachineConfig m = machine(3, 1, {{0, 0}});
+      m.noc.link.bandwidth = Bandwidth(0.25e12);  // 4 ps per byte
+      Script s = one(
+          [head](Code& c) {
+            for (int i = 0; i < 2; ++i) c[c.load(10000)].head = head;
+          },
+          tile(2));
+      const RunStatistics& r = s.run(m);
+      std::string text = std::to_string(r.end);
+      for (const LinkStatistics& link : r.links) {
+        if (link.from < link.to) text += " " + std::to_string(link.bytes);
+      }
+      return text;
+    });
+    // Request, DRAM, two loads one behind the other at the pace of the links, and back.
+    EXPECT_EQ(result, std::to_string(4000 + 100000 + 2 * 40000 + 4000) + " 20000 20000") << head;
+  }
+}
+
 TEST(Memory, LoadWithSlowLinks) {
   MachineConfig m = machine(4, 1, {{0, 0}});
   m.noc.link.bandwidth = Bandwidth(0.25e12);
