@@ -1,5 +1,6 @@
 // Communication beside computation: what is hidden, what stays exposed.
 #include <gtest/gtest.h>
+#include <support/checked.h>
 
 #include <tilewright/simulate/simulate.h>
 #include <tilewright/workload/decoder.h>
@@ -60,7 +61,7 @@ struct Job {
 TEST(Overlap, WithoutBucketsEverythingIsExposed) {
   const Job job;
   const double slow = 4e9;
-  const Result r = simulate(row(4, slow), job.graph, replicas(4, 2));
+  const Result r = simulate(row(4, slow), job.graph, replicas(4, 2), test::checked());
   const double expected = job.compute(2) + all_reduce(job.gradient_bytes(), 4, slow);
   EXPECT_NEAR(r.iteration_time.value(), expected, 1e-3 * expected);
 }
@@ -73,7 +74,7 @@ TEST(Overlap, BucketsHideAllButTheLastBlock) {
   ASSERT_LT(layer, job.compute(1) / 8 * 2 / 3);
   PlanConfig p = replicas(4, 2);
   p.overlap.bucket = 1;
-  const Result r = simulate(row(4, fast), job.graph, p);
+  const Result r = simulate(row(4, fast), job.graph, p, test::checked());
   const double expected = job.compute(2) + layer;
   EXPECT_NEAR(r.iteration_time.value(), expected, 1e-3 * expected);
 }
@@ -85,7 +86,7 @@ TEST(Overlap, SlowLinksLeaveWhatComputationDoesNotCover) {
   ASSERT_GT(layer, job.compute(1) / 8);
   PlanConfig p = replicas(4, 1);
   p.overlap.bucket = 1;
-  const Result r = simulate(row(4, slow), job.graph, p);
+  const Result r = simulate(row(4, slow), job.graph, p, test::checked());
   // The first gradients are there after the last layer's backward; from then on the links are busy.
   const double first = job.compute(1) / 3 + job.compute(1) * 2 / 3 / 8;
   EXPECT_NEAR(r.iteration_time.value(), first + 8 * layer, 2e-3 * (first + 8 * layer));
@@ -99,7 +100,7 @@ TEST(Overlap, ZeroThreeGathersAhead) {
   p.overlap.bucket = 1;
   const double gather = all_reduce(job.gradient_bytes() / 8, 4, fast) / 2;
   ASSERT_LT(2 * gather, job.compute(1) / 3 / 8);
-  const Result r = simulate(row(4, fast), job.graph, p);
+  const Result r = simulate(row(4, fast), job.graph, p, test::checked());
   // Only the first gather and the last scatter are not beside a computation.
   const double expected = job.compute(2) + 2 * gather;
   EXPECT_NEAR(r.iteration_time.value(), expected, 2e-3 * expected);
@@ -113,7 +114,7 @@ TEST(Overlap, ZeroThreeWithoutPrefetchWaitsForEveryGather) {
   p.overlap.bucket = 1;
   p.overlap.prefetch = 0;
   const double gather = all_reduce(job.gradient_bytes() / 8, 4, fast) / 2;
-  const Result r = simulate(row(4, fast), job.graph, p);
+  const Result r = simulate(row(4, fast), job.graph, p, test::checked());
   // Two micro-batches of eight forward and eight backward passes. In backward a gather waits behind
   // the scatter of the layer before.
   EXPECT_GT(r.iteration_time.value(), job.compute(2) + 32 * gather);
@@ -126,7 +127,7 @@ TEST(Overlap, ChunksHideTensorParallelSums) {
   p.tensor = 4;
   const double fast = 100e9;
   p.overlap.tensor_chunks = 8;
-  const Result r = simulate(row(4, fast), job.graph, p);
+  const Result r = simulate(row(4, fast), job.graph, p, test::checked());
   const double sums = 8 * 4 * all_reduce(2 * 128 * 256, 4, fast);
   // The last eighth of each sum comes after its GEMM.
   const double expected = job.compute(1) / 4 + sums / 8;

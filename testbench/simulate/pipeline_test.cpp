@@ -74,7 +74,7 @@ TEST(Pipeline, RecomputationAddsExactlyItsFlops) {
   p.recomputation.rules[0].stages = {0};
   p.recomputation.rules[1] = Recomputation::full.rules[0];
   p.recomputation.rules[1].every = 4;
-  const Result r = simulate(free_links(2, 1), g, p);
+  const Result r = simulate(free_links(2, 1), g, p, test::checked());
   // Four micro-batches; the scores of the first stage's two layers, and the whole of the last
   // layer.
   const double scores = g.blocks[0].find(OpRole::scores).forward_flop().value();
@@ -90,7 +90,8 @@ TEST(Pipeline, FourStagesOfExperts) {
   c.experts.shared_ffn = 64;
   c.experts.shared_gate = true;
   const Graph g = build_graph(c);
-  const Result r = simulate(free_links(4, 1), g, pipeline(4, 8, ScheduleKind::one_f_one_b));
+  const Result r =
+      simulate(free_links(4, 1), g, pipeline(4, 8, ScheduleKind::one_f_one_b), test::checked());
   EXPECT_DOUBLE_EQ(r.iteration_time.value(), 11 * 3 * g.blocks[0].forward_flop().value() * 1e-12);
   EXPECT_DOUBLE_EQ(r.flops_hardware.value(), r.flops_model.value());
 }
@@ -101,7 +102,8 @@ TEST(Pipeline, PaddedExpertsAreHardwareFlopsOnly) {
   c.experts.top_k = 1;
   c.experts.ffn = 128;
   const Graph g = build_graph(c);
-  const Result r = simulate(free_links(1, 1), g, pipeline(1, 1, ScheduleKind::one_f_one_b));
+  const Result r =
+      simulate(free_links(1, 1), g, pipeline(1, 1, ScheduleKind::one_f_one_b), test::checked());
   // One row more in the two GEMMs of an expert, three times each: forward and two gradients.
   EXPECT_DOUBLE_EQ(r.flops_hardware.value(), r.flops_model.value() + 3 * 2 * 2.0 * 64 * 128);
   EXPECT_EQ(r.notes.size(), 2u);

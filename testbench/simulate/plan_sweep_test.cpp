@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <support/checked.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -174,7 +175,7 @@ Outcome run(const MachineConfig& machine, const DecoderConfig& model, const Plan
   Graph graph;
   try {
     graph = build_graph(model);
-    const Result r = simulate(machine, graph, plan);
+    const Result r = simulate(machine, graph, plan, test::checked());
     if (!(r.iteration_time.value() > 0)) report = "no time passed";
     // Padding, repetition and recomputation only add work.
     if (r.flops_hardware.value() < r.flops_model.value() * (1 - 1e-9)) {

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <support/checked.h>
 
 #include <tilewright/hardware/platform.h>
 #include <tilewright/plan/lower.h>
@@ -325,7 +326,7 @@ TEST(Schedules, WorkAndParametersDoNotDependOnTheSchedule) {
       plan.tensor = tensor;
       plan.sequence_parallel = tensor > 1;
       const std::string report = forked([&] {
-        const Result r = simulate(free_links(4), graph, plan);
+        const Result r = simulate(free_links(4), graph, plan, test::checked());
         return fmt::format("{} FLOP, {} parameters, {} bytes", r.flops_hardware.value(),
                            r.parameters, r.traffic[static_cast<int>(Cause::tensor)].value());
       });
