@@ -70,9 +70,12 @@ void describe_defects(Description& out, const MachineConfig& m) {
 std::string controllers_text(const DramConfig& memory) {
   const auto n = static_cast<double>(memory.sites.size());
   if (memory.sites.empty()) return "none";
-  return fmt::format("{} controllers of {} at {}, {} at {} in all", memory.sites.size(),
+  std::size_t ports = memory.sites.size();
+  for (const auto& [id, further] : memory.further_ports) ports += further.size();
+  return fmt::format("{} controllers of {} at {}, {} at {} in all{}", memory.sites.size(),
                      to_string(memory.capacity), to_string(memory.bandwidth),
-                     to_string(memory.capacity * n), to_string(memory.bandwidth * n));
+                     to_string(memory.capacity * n), to_string(memory.bandwidth * n),
+                     memory.further_ports.empty() ? "" : fmt::format(", on {} tiles", ports));
 }
 
 /// Bytes are whole: written as integers.

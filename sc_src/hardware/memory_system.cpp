@@ -33,9 +33,13 @@ void MemorySystem::add_tier(Tier& tier, const std::string& name, const MachineCo
   tier.capacity = config.capacity.value();
   tier.used.resize(network_.tiles());
   tier.peak.resize(network_.tiles());
-  for (const auto& [x, y] : config.sites) {
+  for (std::uint32_t d = 0; d < config.sites.size(); ++d) {
+    sites_.emplace_back();
+    for (const auto& [x, y] : config.ports(static_cast<DramId>(d))) {
+      sites_.back().push_back(index(machine.tile(x, y)));
+    }
     stats_.emplace_back();
-    stats_.back().site = machine.tile(x, y);
+    stats_.back().site = static_cast<TileId>(sites_.back().front());
   }
   ports_.resize(stats_.size());
   models_.resize(stats_.size());
@@ -99,8 +103,15 @@ void MemorySystem::send(Picoseconds now, std::uint32_t part) {
 }
 
 std::uint32_t MemorySystem::add_target(std::uint32_t tile, std::uint32_t controller) {
-  const std::uint32_t site = index(stats_[controller].site);
-  targets_.push_back({controller, site, network_.path(tile, site), network_.path(site, tile)});
+  std::uint32_t site = sites_[controller].front();
+  Path there = network_.path(tile, site);
+  for (const std::uint32_t other : sites_[controller]) {
+    const Path path = network_.path(tile, other);
+    if (path.hops >= there.hops) continue;
+    site = other;
+    there = path;
+  }
+  targets_.push_back({controller, site, there, network_.path(site, tile)});
   return static_cast<std::uint32_t>(targets_.size() - 1);
 }
 

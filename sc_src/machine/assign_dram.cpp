@@ -21,11 +21,12 @@ Assignment nearest_sets(const MachineConfig& machine, const DramConfig& memory) 
   std::vector<int> distance(topology.nodes(), -1);
   std::vector<std::uint32_t> wave;
   for (std::uint32_t d = 0; d < memory.sites.size(); ++d) {
-    const auto [x, y] = memory.sites[d];
-    const std::uint32_t tile = index(machine.tile(x, y));
-    if (distance[tile] < 0) wave.push_back(tile);
-    distance[tile] = 0;
-    sets[tile].push_back(static_cast<DramId>(d));
+    for (const auto& [x, y] : memory.ports(static_cast<DramId>(d))) {
+      const std::uint32_t tile = index(machine.tile(x, y));
+      if (distance[tile] < 0) wave.push_back(tile);
+      distance[tile] = 0;
+      sets[tile].push_back(static_cast<DramId>(d));
+    }
   }
   for (int far = 1; !wave.empty(); ++far) {
     std::vector<std::uint32_t> next;
@@ -103,10 +104,12 @@ Assignment assign_interleaved(const MachineConfig& machine, const DramConfig& me
       static_cast<std::size_t>(machine.dies_x * machine.dies_y));
   std::vector<DramId> all;
   for (std::uint32_t d = 0; d < memory.sites.size(); ++d) {
-    const auto [x, y] = memory.sites[d];
-    by_die[static_cast<std::size_t>(machine.die(machine.tile(x, y)))].push_back(
-        static_cast<DramId>(d));
-    all.push_back(static_cast<DramId>(d));
+    const auto id = static_cast<DramId>(d);
+    for (const auto& [x, y] : memory.ports(id)) {
+      auto& own = by_die[static_cast<std::size_t>(machine.die(machine.tile(x, y)))];
+      if (own.empty() || own.back() != id) own.push_back(id);
+    }
+    all.push_back(id);
   }
   const std::vector<bool> dead = machine.dead_map();
   Assignment result(static_cast<std::size_t>(machine.tiles()));

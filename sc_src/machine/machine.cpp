@@ -13,6 +13,15 @@ std::string MachineConfig::node_name(TileId node) const {
   return fmt::format("({},{})", x(node), y(node));
 }
 
+std::vector<std::pair<int, int>> DramConfig::ports(DramId id) const {
+  std::vector<std::pair<int, int>> result{sites.at(index(id))};
+  const auto further = further_ports.find(id);
+  if (further != further_ports.end()) {
+    result.insert(result.end(), further->second.begin(), further->second.end());
+  }
+  return result;
+}
+
 bool MachineConfig::is_spare(TileId t) const {
   const std::pair<int, int> at{x(t), y(t)};
   for (const auto& s : spare) {

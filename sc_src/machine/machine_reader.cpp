@@ -66,13 +66,21 @@ std::vector<std::string> schema_keys() {
                                 "dram.per_tile",
                                 "dram.per_die",
                                 "dram.sites",
+                                "dram.edges.west",
+                                "dram.edges.east",
+                                "dram.edges.north",
+                                "dram.edges.south",
                                 "host.bandwidth",
                                 "host.capacity",
                                 "host.latency",
                                 "host.policy",
                                 "host.per_tile",
                                 "host.per_die",
-                                "host.sites"};
+                                "host.sites",
+                                "host.edges.west",
+                                "host.edges.east",
+                                "host.edges.north",
+                                "host.edges.south"};
   for (const std::string& key : matrix_keys()) keys.push_back(key);
   return keys;
 }
@@ -225,11 +233,44 @@ void read_bandwidth_model(const Section& memory, DramConfig& d) {
   d.latency = read_latency(memory, "latency");
 }
 
+/// Divides the tiles of every side that is named among as many controllers as it says. Corners
+/// belong to the first of their sides that is.
+void read_edges(const Section& edges, const MachineConfig& m, DramConfig& d) {
+  if (m.fabric) edges.fail("", "a machine with switches has no edges; wanted: per_tile or sites");
+  std::set<std::pair<int, int>> taken(d.sites.begin(), d.sites.end());
+  for (const auto& [x, y] : m.defects.dead_tiles) taken.emplace(x, y);
+  const auto side = [&](const std::string& name, int x, int y, int dx, int dy) {
+    const std::int64_t controllers = edges.integer(name, 0, kMaxTiles, 0);
+    std::vector<std::pair<int, int>> tiles;
+    for (; x < m.width() && y < m.height(); x += dx, y += dy) {
+      if (controllers > 0 && taken.emplace(x, y).second) tiles.emplace_back(x, y);
+    }
+    const auto n = static_cast<std::int64_t>(tiles.size());
+    if (controllers > n) {
+      edges.fail(name,
+                 fmt::format("{} controllers for {} tiles: of this side, without dead ones and "
+                             "those that have a controller; wanted: at most {}",
+                             controllers, n, n));
+    }
+    for (std::int64_t i = 0; i < controllers; ++i) {
+      const auto first = tiles.begin() + i * n / controllers;
+      const auto end = tiles.begin() + (i + 1) * n / controllers;
+      const auto id = static_cast<DramId>(d.sites.size());
+      d.sites.push_back(*first);
+      if (end - first > 1) d.further_ports[id] = {first + 1, end};
+    }
+  };
+  side("west", 0, 0, 0, 1);
+  side("east", m.width() - 1, 0, 0, 1);
+  side("north", 0, 0, 1, 0);
+  side("south", 0, m.height() - 1, 1, 0);
+}
+
 /// Where the controllers of a memory are. `kind` as in "a machine without DRAM".
 void read_sites(const Section& memory, const MachineConfig& m, const std::string& kind,
                 DramConfig& d) {
   if (memory.flag("per_tile", false)) {
-    for (const std::string key : {"per_die", "sites"}) {
+    for (const std::string key : {"per_die", "sites", "edges"}) {
       if (memory.has(key)) {
         memory.fail(key, "every tile has a controller already (per_tile: true)");
       }
@@ -264,10 +305,11 @@ void read_sites(const Section& memory, const MachineConfig& m, const std::string
                     "reach; leave it out (list the others under sites)",
                     x, y));
   }
+  if (memory.has("edges")) read_edges(memory.section("edges"), m, d);
   if (d.sites.empty()) {
     memory.fail("per_die",
                 fmt::format("no controller is placed; wanted: per_die or sites with at least one "
-                            "[x, y], or no such section for a machine without {}",
+                            "[x, y], or edges, or no such section for a machine without {}",
                             kind));
   }
 }

@@ -109,6 +109,19 @@ TEST(Memory, LoadsOfOneTileFollowEachOther) {
   EXPECT_EQ(s.run(machine(2, 1, {{0, 0}})).end, 2000u + 100000u + 10 * 20000u + 2000u);
 }
 
+// Both tiles load through ports of their own, from one controller.
+TEST(Memory, APortOnEveryTileOfAConcentratedEdge) {
+  MachineConfig m = machine(1, 2, {{0, 0}});
+  m.dram.further_ports[DramId{0}] = {{0, 1}};
+  Script s;
+  s.group("A", {tile(0), tile(1)}, s.segment("load", [](Code& c) { c.load(10000); }));
+  const RunStatistics& r = s.run(m);
+  EXPECT_EQ(r.end, 100000u + 2 * 20000u);
+  EXPECT_EQ(r.message_hops, 0u);
+  ASSERT_EQ(r.dram.size(), 1u);
+  EXPECT_EQ(r.dram[DramId{0}].bytes_read, 20000u);
+}
+
 TEST(Memory, InterleavedLoadsUseEveryController) {
   MachineConfig m = machine(3, 1, {{0, 0}, {2, 0}});
   m.dram.policy = DramPolicy::interleaved;

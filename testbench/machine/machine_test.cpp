@@ -300,6 +300,32 @@ TEST(AssignDram, InterleavedUsesTheDieOrElseAll) {
   }
 }
 
+// The west side has two tiles, the north side six, of which the corner is the west's.
+TEST(AssignDram, ConcentratedEdges) {
+  const auto edges = [](const std::string& text) {
+    return replaced(kSmall, "per_die: [[0, 1]]", "edges: " + text);
+  };
+  const MachineConfig m = read(edges("{ north: 2, west: 1 }"));
+  EXPECT_THAT(m.dram.sites, ElementsAre(Pair(0, 0), Pair(1, 0), Pair(3, 0)));
+  EXPECT_THAT(m.dram.ports(DramId{0}), ElementsAre(Pair(0, 0), Pair(0, 1)));
+  EXPECT_THAT(m.dram.ports(DramId{1}), ElementsAre(Pair(1, 0), Pair(2, 0)));
+  EXPECT_THAT(m.dram.ports(DramId{2}), ElementsAre(Pair(3, 0), Pair(4, 0), Pair(5, 0)));
+  const auto controllers = assign_dram(m);
+  EXPECT_THAT(controllers[m.tile(0, 1)], ElementsAre(DramId{0}));
+  EXPECT_THAT(controllers[m.tile(2, 1)], ElementsAre(DramId{1}));
+  EXPECT_THAT(controllers[m.tile(5, 1)], ElementsAre(DramId{2}));
+
+  // Interleaved: what has a port on the die.
+  const MachineConfig spread = read(edges("{ south: 1, east: 1 }, policy: interleaved"));
+  EXPECT_THAT(assign_dram(spread)[spread.tile(0, 0)], ElementsAre(DramId{1}));
+  EXPECT_THAT(assign_dram(spread)[spread.tile(3, 0)], ElementsAre(DramId{0}, DramId{1}));
+
+  EXPECT_THAT(error_of(edges("{ west: 3 }")),
+              AllOf(HasSubstr("dram.edges.west"), HasSubstr("3 controllers for 2 tiles")));
+  EXPECT_THAT(error_of(edges("{ left: 1 }")), HasSubstr("left"));
+  EXPECT_THAT(error_of(edges("{}")), HasSubstr("no controller is placed"));
+}
+
 TEST(Platforms, Tx8Wafer) {
   const MachineConfig m = platform("tx8-wafer");
   EXPECT_EQ(m.tiles(), 320);

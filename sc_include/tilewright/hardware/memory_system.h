@@ -98,8 +98,8 @@ class DramPort : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> {
 };
 
 /// Loads, stores and allocation in the DRAM and the host memory, for all tiles. A tile's traffic is
-/// divided evenly over the controllers that assign_controllers() gives it. Controllers are numbered
-/// through, those of the DRAM first.
+/// divided evenly over the controllers that assign_controllers() gives it, and takes the nearest
+/// port of each. Controllers are numbered through, those of the DRAM first.
 ///
 ///  - A load's request reaches the site after the sum of the hop latencies (requests are small and
 ///    do not contend). The data comes back as a packet. A load with a head is two requests to the
@@ -241,11 +241,12 @@ class MemorySystem : public EventHandler {
   std::array<Tier, 2> tiers_;    // the DRAM, the host memory
   std::vector<Target> targets_;  // of all tiles in both, in order of assign_controllers(); foreign
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
-      foreign_targets_;                   // by tile and controller
-  std::vector<DramPort*> ports_;          // by controller
-  std::vector<std::uint64_t> used_;       // by controller
-  std::vector<DramStatistics> stats_;     // by controller
-  std::vector<const DramModel*> models_;  // by controller; null: a memory that is not ours
+      foreign_targets_;                            // by tile and controller
+  std::vector<std::vector<std::uint32_t>> sites_;  // by controller: the tiles it attaches to
+  std::vector<DramPort*> ports_;                   // by controller
+  std::vector<std::uint64_t> used_;                // by controller
+  std::vector<DramStatistics> stats_;              // by controller
+  std::vector<const DramModel*> models_;           // by controller; null: a memory that is not ours
   Pool<Transfer> transfers_;
   Pool<Part> parts_;
   Pool<Origin> origins_;

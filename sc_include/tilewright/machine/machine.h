@@ -113,6 +113,11 @@ struct DramConfig {
   DramPolicy policy = DramPolicy::nearest;
   /// Tiles the controllers attach to, mesh coordinates, in DramId order; at most one per tile.
   std::vector<std::pair<int, int>> sites;
+  /// Controllers that a piece of an edge is concentrated on attach to these tiles as well. What a
+  /// tile loads and stores takes the controller's port nearest to it.
+  std::map<DramId, std::vector<std::pair<int, int>>> further_ports;
+  /// Every tile that a controller attaches to, its site first.
+  std::vector<std::pair<int, int>> ports(DramId id) const;
 };
 
 /// What a machine as built lacks against its design.
