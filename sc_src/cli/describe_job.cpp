@@ -12,6 +12,10 @@ namespace {
 
 std::string bytes_text(std::int64_t bytes) { return to_string(Bytes(static_cast<double>(bytes))); }
 
+const char* name_of(Space space) {
+  return space == Space::sram ? "SRAM" : space == Space::dram ? "DRAM" : "host";
+}
+
 std::string layers_text(const StagePlan& s) {
   return fmt::format("{}{}{}", s.embedding ? "E " : "", s.layers_text(), s.head ? " H" : "");
 }
@@ -20,7 +24,7 @@ Json stage_json(const StagePlan& s) {
   Json memory = Json::array();
   for (const MemoryItem& item : s.memory) {
     memory.push_back(
-        {{"what", item.name}, {"bytes", item.bytes}, {"where", item.in_sram ? "sram" : "dram"}});
+        {{"what", item.name}, {"bytes", item.bytes}, {"where", to_string(item.space)}});
   }
   return {{"stage", s.stage},
           {"first_layer", s.chunks.front().first_layer},
@@ -32,27 +36,31 @@ Json stage_json(const StagePlan& s) {
           {"micro_batches_in_flight", s.in_flight},
           {"sram_bytes_per_tile", s.sram_bytes()},
           {"dram_bytes_per_tile", s.dram_bytes()},
+          {"host_bytes_per_tile", s.host_bytes()},
           {"memory_per_tile", memory}};
 }
 
 /// The memory plan: a line per stage, and what takes the memory of the fullest.
-void describe_memory(Description& out, const LoweredPlan& lowered) {
+void describe_memory(Description& out, const LoweredPlan& lowered, bool host) {
+  const auto all = [](const StagePlan& s) {
+    return s.sram_bytes() + s.dram_bytes() + s.host_bytes();
+  };
   out.text += "\n  Memory of a tile, by stage (E embedding, H head)\n";
-  out.text += fmt::format("    {:>5}  {:>9}  {:>9}  {:>11}  {:>11}\n", "stage", "layers",
-                          "in flight", "SRAM", "DRAM");
+  out.text += fmt::format("    {:>5}  {:>9}  {:>9}  {:>11}  {:>11}{}\n", "stage", "layers",
+                          "in flight", "SRAM", "DRAM", host ? fmt::format("  {:>11}", "host") : "");
   const StagePlan* fullest = &lowered.stages.front();
   for (const StagePlan& s : lowered.stages) {
-    out.text += fmt::format("    {:>5}  {:>9}  {:>9}  {:>11}  {:>11}\n", s.stage, layers_text(s),
-                            s.in_flight, bytes_text(s.sram_bytes()), bytes_text(s.dram_bytes()));
+    out.text += fmt::format("    {:>5}  {:>9}  {:>9}  {:>11}  {:>11}{}\n", s.stage, layers_text(s),
+                            s.in_flight, bytes_text(s.sram_bytes()), bytes_text(s.dram_bytes()),
+                            host ? fmt::format("  {:>11}", bytes_text(s.host_bytes())) : "");
     out.json["job"]["stages"].push_back(stage_json(s));
-    if (s.dram_bytes() + s.sram_bytes() > fullest->dram_bytes() + fullest->sram_bytes())
-      fullest = &s;
+    if (all(s) > all(*fullest)) fullest = &s;
   }
   out.text += fmt::format("    Stage {}: {} of SRAM for working buffers, and\n", fullest->stage,
                           bytes_text(fullest->sram_working));
   for (const MemoryItem& item : fullest->memory) {
-    out.text += fmt::format("      {:>11}  {}  {}\n", bytes_text(item.bytes),
-                            item.in_sram ? "SRAM" : "DRAM", item.name);
+    out.text += fmt::format("      {:>11}  {}  {}\n", bytes_text(item.bytes), name_of(item.space),
+                            item.name);
   }
 }
 
@@ -110,7 +118,7 @@ void describe_job(Description& out, const Inputs& inputs) {
                          {"compute_bound_s", lowered.compute_bound},
                          {"pipeline_bound_s", lowered.pipeline_bound}};
   describe_cuts(out, inputs.model->graph, make_splits(p, inputs.model->graph));
-  describe_memory(out, lowered);
+  describe_memory(out, lowered, !m.host.sites.empty());
 }
 
 }  // namespace tilewright::cli

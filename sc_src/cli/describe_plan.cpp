@@ -98,6 +98,7 @@ void describe_plan(Description& out, const Inputs::Plan& plan) {
   out.line("state per parameter",
            fmt::format("{} B: {} weight, {} gradient, {} optimiser", state.total(), state.weight,
                        state.gradient, state.optimizer));
+  if (p.offload.any()) out.line("in host memory", to_string(p.offload));
   if (p.zero > 0) out.line("ZeRO", fmt::format("stage {}", p.zero));
   out.line("placement", p.placement == PlacementKind::block        ? "block"
                         : p.placement == PlacementKind::serpentine ? "serpentine"
@@ -112,6 +113,7 @@ void describe_plan(Description& out, const Inputs::Plan& plan) {
   j["context"] = p.context;
   j["expert"] = p.expert;
   j["zero"] = p.zero;
+  j["offload"] = to_string(p.offload);
   j["global_batch"] = p.global_batch;
   j["micro_batch"] = p.micro_batch;
   j["micro_batches"] = sizes.size();

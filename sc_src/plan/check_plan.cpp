@@ -237,11 +237,11 @@ void check_fusion(const PlanConfig& plan, const Graph& graph, const Splits& spli
 
 void check_recomputation(const PlanConfig& plan, const Graph& graph) {
   for (const RecomputationRule& rule : plan.recomputation.rules) {
-    if (rule.every > graph.layers()) {
+    if (rule.where.every > graph.layers()) {
       fail(plan, plan.where_recomputation, "recomputation",
            fmt::format(
                "one layer of {} is to be recomputed, but model '{}' has {}; allowed: 1 to {}",
-               rule.every, graph.model, graph.layers(), graph.layers()));
+               rule.where.every, graph.model, graph.layers(), graph.layers()));
     }
     for (int r = 0; r < kOpRoles; ++r) {
       const auto role = static_cast<OpRole>(r);
@@ -249,6 +249,36 @@ void check_recomputation(const PlanConfig& plan, const Graph& graph) {
       fail(plan, plan.where_recomputation, "recomputation",
            fmt::format("model '{}' has no operator '{}'", graph.model, to_string(role)));
     }
+  }
+}
+
+void check_offload(const PlanConfig& plan, const Graph& graph, const MachineConfig& machine) {
+  if (!plan.offload.any()) return;
+  const auto refuse = [&](const char* key, const std::string& message) {
+    fail(plan, plan.where_offload, "offload", fmt::format("{}: {}", key, message));
+  };
+  if (plan.offload.activations && plan.mode == Mode::inference) {
+    refuse("activations", "inference keeps none for a backward pass; wanted: none");
+  }
+  if (plan.offload.optimizer && plan.state_bytes().optimizer == 0) {
+    refuse(
+        "optimizer",
+        plan.mode == Mode::inference
+            ? "inference updates no weights; wanted: false"
+            : "this optimiser has no state in this precision; wanted: false, or optimizer: adam");
+  }
+  if (plan.offload.activations && plan.offload.activations->every > graph.layers()) {
+    refuse(
+        "activations",
+        fmt::format("one layer of {} is to be moved, but model '{}' has {}; allowed: 1 to {}",
+                    plan.offload.activations->every, graph.model, graph.layers(), graph.layers()));
+  }
+  if (machine.host.sites.empty()) {
+    fail(plan, plan.where_offload, "offload",
+         fmt::format("{} would live in the host memory, but machine '{}' has none; wanted: a "
+                     "machine with a host section, such as --set host.sites=[[0,0]] with "
+                     "host.bandwidth and host.capacity, or no offload",
+                     to_string(plan.offload), machine.name));
   }
 }
 
@@ -360,6 +390,7 @@ void check_plan(const PlanConfig& plan, const Graph& graph, const MachineConfig&
   check_stages(plan, graph);
   check_recomputation(plan, graph);
   check_fusion(plan, graph, splits);
+  check_offload(plan, graph, machine);
   check_tiles(plan, machine);
   check_precision(plan, machine);
 }

@@ -26,15 +26,22 @@ double engine_seconds(const Kernel& kernel, const TileRates& rates) {
   return t;
 }
 
-KernelCost stream_cost(std::int64_t in, std::int64_t out, std::int64_t sram_free) {
+/// Bytes that a kernel streams between SRAM and one memory.
+struct Stream {
+  std::int64_t in = 0, out = 0;
+};
+
+KernelCost stream_cost(const Stream& dram, const Stream& host, std::int64_t sram_free) {
   KernelCost cost;
-  cost.load = in;
-  cost.store = out;
-  const std::int64_t moved = in + out;
+  cost.load = dram.in;
+  cost.store = dram.out;
+  cost.host_load = host.in;
+  cost.host_store = host.out;
+  const std::int64_t moved = dram.in + dram.out + host.in + host.out;
   const std::int64_t block = std::max<std::int64_t>(1, std::min(kStreamBlock, sram_free / 2));
   cost.blocks = std::max<std::int64_t>(1, ceil_div(moved, block));
   cost.footprint = std::min(2 * block, moved);
-  cost.fill = ceil_div(in, cost.blocks);
+  cost.fill = ceil_div(dram.in, cost.blocks);
   cost.feasible = sram_free >= 2 || moved == 0;
   return cost;
 }
@@ -43,15 +50,21 @@ KernelCost stream_cost(std::int64_t in, std::int64_t out, std::int64_t sram_free
 
 KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::int64_t sram_free,
                        DType precision, const StateBytes& state, const TileRates& rates) {
-  std::int64_t stream_in = 0, stream_out = 0, through_sram = 0;
+  std::int64_t through_sram = 0;
+  Stream in_sram, in_dram, in_host;
+  const auto stream = [&](TensorClass cls) -> Stream& {
+    const Space space = residency.space(cls);
+    return space == Space::sram ? in_sram : space == Space::dram ? in_dram : in_host;
+  };
   for (const Access& r : kernel.reads) {
     through_sram += r.bytes;
-    if (!residency[r.cls]) stream_in += r.bytes;
+    stream(r.cls).in += r.bytes;
   }
   for (const Access& w : kernel.writes) {
     through_sram += w.bytes;
-    if (!residency[w.cls]) stream_out += w.bytes;
+    stream(w.cls).out += w.bytes;
   }
+  const auto [stream_in, stream_out] = in_dram;
   if (kernel.collective) {
     KernelCost cost;
     cost.load = stream_in;
@@ -59,7 +72,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
     return cost;
   }
   if (!kernel.matrix) {
-    KernelCost cost = stream_cost(stream_in, stream_out, sram_free);
+    KernelCost cost = stream_cost(in_dram, in_host, sram_free);
     cost.sram_stream = through_sram;
     return cost;
   }
@@ -99,17 +112,6 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   return cost;
 }
 
-TileRates tile_rates(const MachineConfig& machine, DType precision, int clients_per_controller,
-                     int controllers_per_tile) {
-  TileRates rates;
-  rates.engines = make_compute_model(machine);
-  rates.format = to_string(precision);
-  rates.sram_bytes_per_s = machine.sram.bandwidth.value();
-  rates.dram_bytes_per_s =
-      machine.dram.bandwidth.value() * controllers_per_tile / std::max(1, clients_per_controller);
-  return rates;
-}
-
 double matrix_seconds(const Kernel& kernel, const TileRates& rates) {
   if (!kernel.matrix) return 0;
   const Gemm& g = kernel.gemm;
@@ -117,13 +119,22 @@ double matrix_seconds(const Kernel& kernel, const TileRates& rates) {
 }
 
 double kernel_seconds(const Kernel& kernel, const KernelCost& cost, const TileRates& rates) {
-  BlockingRates r;
-  r.dram_bytes_per_s = rates.dram_bytes_per_s;
-  r.sram_bytes_per_s = rates.sram_bytes_per_s;
-  return streamed_seconds(engine_seconds(kernel, rates), static_cast<double>(cost.load),
-                          static_cast<double>(cost.store), static_cast<double>(cost.fill),
-                          static_cast<double>(cost.sram_stream), static_cast<double>(cost.blocks),
-                          r);
+  const double engines = engine_seconds(kernel, rates);
+  const auto streamed = [&](double load, double store, double fill, double bytes_per_s) {
+    BlockingRates r;
+    r.dram_bytes_per_s = bytes_per_s;
+    r.sram_bytes_per_s = rates.sram_bytes_per_s;
+    return streamed_seconds(engines, load, store, fill, static_cast<double>(cost.sram_stream),
+                            static_cast<double>(cost.blocks), r);
+  };
+  const double seconds = streamed(static_cast<double>(cost.load), static_cast<double>(cost.store),
+                                  static_cast<double>(cost.fill), rates.dram_bytes_per_s);
+  if (cost.host_load + cost.host_store == 0) return seconds;
+  // The memories work side by side.
+  const auto load = static_cast<double>(cost.host_load);
+  return std::max(seconds,
+                  streamed(load, static_cast<double>(cost.host_store),
+                           load / static_cast<double>(cost.blocks), rates.host_bytes_per_s));
 }
 
 }  // namespace tilewright

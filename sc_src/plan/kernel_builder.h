@@ -57,6 +57,7 @@ class KernelBuilder {
     return std::find(layouts.begin(), layouts.end(), Layout::partial) != layouts.end();
   }
 
+  TensorClass weight_class(const Operator& op) const;
   Access weight(const Operator& op) const;
   Access weight_gradient(const Operator& op) const;
   /// Bytes of the embedding table's rows one rank touches in a pass: one row per token whose row it

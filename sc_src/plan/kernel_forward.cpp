@@ -50,8 +50,7 @@ KernelList KernelBuilder::run_forward(Phase phase, const std::set<std::string>& 
       continue_or_open(list, op, inputs.front().tensor, op.name, phase);
       for (const Access& in : inputs) list.read(in);
       if (op.kind == OpKind::embedding) {
-        list.read(
-            {op.weights.front().tensor, TensorClass::weight, rows_touched(op, o_.state.weight)});
+        list.read({op.weights.front().tensor, weight_class(op), rows_touched(op, o_.state.weight)});
       }
     }
     list.kernels.back().vector_elements += Operator::vector_elements(local(op)) * passes;

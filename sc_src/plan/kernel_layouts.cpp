@@ -71,8 +71,13 @@ Layouts KernelBuilder::without_partial(Layouts layouts) {
   return layouts;
 }
 
+TensorClass KernelBuilder::weight_class(const Operator& op) const {
+  const bool gathered = (o_.splits.summed_gradients(op) & o_.gathered) != 0;
+  return gathered || o_.fetch_weights ? TensorClass::fetched : TensorClass::weight;
+}
+
 Access KernelBuilder::weight(const Operator& op) const {
-  return {op.weights.front().tensor, TensorClass::weight,
+  return {op.weights.front().tensor, weight_class(op),
           operand_elements(op.weights.front(), local(op)) * o_.state.weight};
 }
 

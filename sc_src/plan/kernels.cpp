@@ -89,6 +89,8 @@ std::string to_string(TensorClass c) {
       return "stashed activations";
     case TensorClass::temporary:
       return "temporary activations";
+    case TensorClass::fetched:
+      return "fetched weights";
   }
   return "?";
 }

@@ -4,9 +4,9 @@
 #include <tuple>
 
 #include <tilewright/base/error.h>
+#include <tilewright/plan/background.h>
 #include <tilewright/plan/lower.h>
 
-#include "background.h"
 #include "segment_writer.h"
 #include "state_writer.h"
 
@@ -25,7 +25,8 @@ class Lowering {
         schedule_(planner.schedule(0)),
         out_(out),
         peers_(planner.splits().axes()),
-        state_(planner.splits(), planner.sharding(), plan.state_bytes()) {}
+        state_(planner.splits(), planner.sharding(), plan.state_bytes()),
+        beside_(planner.beside()) {}
 
   void run() {
     for (const StagePlan& stage : out_.stages) {
@@ -52,27 +53,19 @@ class Lowering {
     group.first_rank = static_cast<std::uint32_t>(replica * plan_.group_ranks());
     for (const MemoryItem& item : stage.memory) {
       if (item.transient) continue;
-      (item.in_sram ? group.sram_resident : group.dram_resident) +=
-          static_cast<std::uint64_t>(item.bytes);
+      (item.space == Space::sram   ? group.sram_resident
+       : item.space == Space::dram ? group.dram_resident
+                                   : group.host_resident) += static_cast<std::uint64_t>(item.bytes);
     }
 
-    const std::vector<std::int64_t> samples = plan_.micro_batches(replica);
-    const Schedule& schedule = planner_.schedule(replica);
-    std::vector<StateUse> uses;
-    for (const Slot& slot : schedule.orders[static_cast<std::size_t>(stage.stage)]) {
-      const ChunkPlan& chunk = stage.chunks[slot.chunk];
-      const std::size_t n = chunk.range.size();
-      for (std::size_t i = 0; i < n; ++i) {
-        const std::size_t position =
-            slot.phase == SlotPhase::forward ? chunk.range.first + i : chunk.range.last - 1 - i;
-        if (const auto segment = block_segment(stage, chunk, position, slot, samples)) {
-          group.calls.push_back({*segment, slot.micro_batch, static_cast<std::uint32_t>(position)});
-          uses.push_back({position, slot.phase != SlotPhase::weight,
-                          training() && slot.phase == schedule.last_phase()});
-        }
-      }
+    const std::vector<StageCall> calls = planner_.calls(stage, replica);
+    for (const StageCall& call : calls) {
+      group.calls.push_back({block_segment(stage, call), call.slot.micro_batch,
+                             static_cast<std::uint32_t>(call.position)});
     }
-    if (beside()) write_background(group, stage, uses);
+    if (beside_.sums || beside_.gathers || plan_.offload.activations) {
+      write_background(group, stage, calls);
+    }
     if (const auto segment = update_segment(stage)) {
       group.calls.push_back({*segment, kNoMicroBatch,
                              static_cast<std::uint32_t>(stage.chunks.front().range.first),
@@ -83,49 +76,45 @@ class Lowering {
     out_.program.groups.push_back(std::move(group));
   }
 
-  /// Data-parallel transfers run beside the computation.
-  bool beside() const { return training() && plan_.overlap.bucket > 0; }
-
   void write_background(TileGroup& group, const StagePlan& stage,
-                        const std::vector<StateUse>& uses) {
-    const BackgroundPlan plan =
-        plan_background(uses, planner_.sharding(), plan_.overlap.bucket, plan_.overlap.prefetch,
-                        plan_.state_bytes().gradient,
-                        [&](std::size_t position) { return own_parameters(stage, position); });
-    for (std::size_t i = 0; i < uses.size(); ++i) group.calls[i].after = plan.after[i];
+                        const std::vector<StageCall>& calls) {
+    const BackgroundPlan plan = planner_.background(stage, calls);
+    for (std::size_t i = 0; i < calls.size(); ++i) group.calls[i].after = plan.after[i];
     for (const StateMove& move : plan.moves) {
-      const Phase phase = uses[move.call].makes_gradients ? Phase::backward : Phase::forward;
+      const bool forward = calls[move.call].slot.phase == SlotPhase::forward;
       const Call& call = group.calls[move.call];
       group.background.push_back(
-          {move_segment(stage, move, phase), call.micro_batch, call.layer, move.after});
+          {move_segment(stage, move, forward ? Phase::forward : Phase::backward), call.micro_batch,
+           call.layer, move.after});
     }
-  }
-
-  /// Parameters of a block; the head's table counts with the embedding where a stage holds both and
-  /// the gradients of both uses add up.
-  ParametersByAxes own_parameters(const StagePlan& stage, std::size_t position) {
-    ParametersByAxes own = planner_.block_parameters(planner_.variant(stage.stage, position));
-    const Operator* table = tied_table();
-    if (planner_.sharding().zero() < 2 && table != nullptr && stage.embedding && position > 0 &&
-        position + 1 == graph_.chain.size()) {
-      own[planner_.splits().summed_gradients(*table)] -=
-          operand_elements(table->weights.front(), planner_.splits().local(*table, 1));
-    }
-    return own;
   }
 
   std::uint32_t move_segment(const StagePlan& stage, const StateMove& move, Phase phase) {
-    const auto key = std::make_tuple(move.kind, move.parameters, phase, stage.residency.in_sram);
+    const auto key =
+        std::make_tuple(move.kind, move.parameters, move.bytes, phase, stage.residency.in_sram);
     const auto it = moves_.find(key);
     if (it != moves_.end()) return it->second;
     const StateBytes bytes = plan_.state_bytes();
     const std::int64_t parameters = total(move.parameters);
-    SegmentWriter w = writer(move.kind == StateMove::Kind::gather ? "gather" : "reduce", stage);
+    const Space near = space_of(stage, TensorClass::saved);
+    SegmentWriter w = writer(name_of(move.kind), stage);
     switch (move.kind) {
       case StateMove::Kind::gather:
-        w.allocate(space_of(stage, TensorClass::weight), parameters * bytes.weight);
-        state_.gather(w, move.parameters, phase, true);
+        w.allocate(space_of(stage, TensorClass::fetched), parameters * bytes.weight);
+        state_.fetch(w, move.parameters, phase, true, stage.residency);
         break;
+      case StateMove::Kind::stash_out: {
+        w.allocate(Space::host, move.bytes);
+        const auto moved = w.copy("stash out", phase, near, Space::host, move.bytes);
+        w.release(near, move.bytes, moved);
+        break;
+      }
+      case StateMove::Kind::stash_in: {
+        w.allocate(near, move.bytes);
+        const auto moved = w.copy("stash in", phase, Space::host, near, move.bytes);
+        w.release(Space::host, move.bytes, moved);
+        break;
+      }
       case StateMove::Kind::scatter: {
         const bool cut = planner_.sharding().scattered() != 0;
         state_.scatter(w, move.parameters, cut, true);
@@ -141,8 +130,21 @@ class Lowering {
     return moves_[key] = w.finish();
   }
 
+  static const char* name_of(StateMove::Kind kind) {
+    switch (kind) {
+      case StateMove::Kind::gather:
+        return "gather";
+      case StateMove::Kind::stash_out:
+        return "stash.out";
+      case StateMove::Kind::stash_in:
+        return "stash.in";
+      default:
+        return "reduce";
+    }
+  }
+
   static Space space_of(const StagePlan& stage, TensorClass cls) {
-    return stage.residency[cls] ? Space::sram : Space::dram;
+    return stage.residency.space(cls);
   }
 
   void write_peers(TileGroup& group, const StagePlan& stage, int replica) const {
@@ -187,14 +189,15 @@ class Lowering {
     }
   };
 
-  /// Nothing when the block has nothing to do in the slot (an embedding has no input gradient).
-  std::optional<std::uint32_t> block_segment(const StagePlan& stage, const ChunkPlan& chunk,
-                                             std::size_t position, const Slot& slot,
-                                             const std::vector<std::int64_t>& samples) {
+  std::uint32_t block_segment(const StagePlan& stage, const StageCall& of) {
+    const ChunkPlan& chunk = *of.chunk;
+    const Slot& slot = of.slot;
+    const std::size_t position = of.position;
     BlockCall call;
     call.block = planner_.variant(stage.stage, position);
     call.phase = slot.phase;
-    call.samples = samples[slot.micro_batch];
+    call.samples = of.samples;
+    call.memory = of.memory;
     const bool first = position == chunk.range.first, last = position + 1 == chunk.range.last;
     // Forward enters at the first block and leaves at the last; backward the other way round.
     const int v = chunk.virtual_stage;
@@ -204,11 +207,6 @@ class Lowering {
     } else if (slot.phase == SlotPhase::backward) {
       if (last) call.in = transfer(chunk, v + 1, false, slot, call.samples);
       if (first) call.out = transfer(chunk, v - 1, true, slot, call.samples);
-    }
-    call.memory = planner_.call_memory(chunk, position, slot.phase, call.samples);
-    if (kernels_of(planner_.kernels(call.block, call.samples), call.phase).empty() &&
-        call.memory.taken == KeptBytes{} && call.memory.given == KeptBytes{}) {
-      return {};
     }
     auto& segments = segments_[{stage.residency.in_sram, stage.sram_resident}];
     const auto it = segments.find(call);
@@ -239,17 +237,6 @@ class Lowering {
     auto& lanes = lanes_[{to, slot.phase}];
     if (lanes.empty()) lanes = message_lanes(schedule_, to, slot.phase);
     return lanes[slot.micro_batch];
-  }
-
-  static const std::vector<Kernel>& kernels_of(const BlockKernels& k, SlotPhase phase) {
-    return phase == SlotPhase::forward    ? k.forward
-           : phase == SlotPhase::backward ? k.backward
-                                          : k.weight;
-  }
-  static const std::vector<KernelCost>& costs_of(const BlockCosts& c, SlotPhase phase) {
-    return phase == SlotPhase::forward    ? c.forward
-           : phase == SlotPhase::backward ? c.backward
-                                          : c.weight;
   }
 
   /// Sizes of the messages in which a virtual stage hands one micro-batch over, as its last kernel
@@ -290,17 +277,18 @@ class Lowering {
     const auto space = [&](TensorClass cls) { return space_of(stage, cls); };
     const Sharding& sharding = planner_.sharding();
     const ParametersByAxes parameters = sharding.cut(planner_.block_parameters(call.block));
-    const bool gathers =
-        sharding.zero() >= 3 && !parameters.empty() && call.phase != SlotPhase::weight;
+    const ParametersByAxes fetched = call.phase == SlotPhase::weight
+                                         ? ParametersByAxes{}
+                                         : planner_.fetched_parameters(call.block);
     const bool scatters =
         sharding.zero() >= 2 && !parameters.empty() && call.phase == schedule_.last_phase();
-    const std::int64_t gathered = gathers ? total(parameters) * plan_.state_bytes().weight : 0;
+    const std::int64_t fetched_bytes = total(fetched) * plan_.state_bytes().weight;
     const std::int64_t reduced = scatters ? total(parameters) * plan_.state_bytes().gradient : 0;
     w.allocate(Space::sram, c.footprint());
-    if (!beside()) w.allocate(space(TensorClass::weight), gathered);
+    if (!beside_.gathers) w.allocate(space(TensorClass::fetched), fetched_bytes);
     w.allocate(space(TensorClass::gradient), reduced);
-    if (gathers && !beside()) {
-      state_.gather(w, parameters, forward ? Phase::forward : Phase::backward, false);
+    if (!fetched.empty() && !beside_.gathers) {
+      state_.fetch(w, fetched, forward ? Phase::forward : Phase::backward, false, stage.residency);
       w.gate(StateWriter::gathered());
     }
     w.allocate(space(TensorClass::saved), saved_bytes(call.memory.taken));
@@ -326,7 +314,7 @@ class Lowering {
     } else {
       write_kernels(w, k.weight, c.weight, "", {});
     }
-    if (scatters && !beside()) {
+    if (scatters && !beside_.sums) {
       std::vector<std::string> gradients;
       for (const Kernel& kernel : kernels_of(k, call.phase)) {
         for (const Access& a : kernel.writes) {
@@ -338,8 +326,8 @@ class Lowering {
     }
     w.release(space(TensorClass::saved), saved_bytes(call.memory.given));
     w.release(space(TensorClass::temporary), parked_bytes(call.memory.given));
-    if (!beside()) w.release(space(TensorClass::gradient), reduced);
-    w.release(space(TensorClass::weight), gathered);
+    if (!beside_.sums) w.release(space(TensorClass::gradient), reduced);
+    w.release(space(TensorClass::fetched), fetched_bytes);
     w.release(Space::sram, c.footprint());
     return w.finish();
   }
@@ -389,23 +377,9 @@ class Lowering {
 
   // --- the end of the iteration ---
 
-  /// The embedding table, when the head shares it.
-  const Operator* tied_table() const {
-    const Block& head = graph_.blocks[graph_.chain.back()];
-    const Block& embedding = graph_.blocks[graph_.chain.front()];
-    if (embedding.operators.front().kind != OpKind::embedding ||
-        head.operators.back().kind != OpKind::loss) {
-      return nullptr;
-    }
-    const Operator& table = embedding.operators.front();
-    const bool shared =
-        head.find(OpRole::head).weights.front().tensor == table.weights.front().tensor;
-    return shared ? &table : nullptr;
-  }
-
   /// Parameters of the embedding table that two stages hold when it is tied and cut apart.
   std::int64_t tied_parameters(const StagePlan& stage) const {
-    const Operator* shared = tied_table();
+    const Operator* shared = planner_.tied_table();
     if (!training() || first_stage() == last_stage() || shared == nullptr ||
         !(stage.embedding || stage.head)) {
       return 0;
@@ -436,9 +410,9 @@ class Lowering {
     if (steps) w.allocate(Space::sram, cost.footprint);
     const Sharding& sharding = planner_.sharding();
     if (!sharding.active()) {
-      if (!beside()) state_.all_reduce(w, parameters, false);
+      if (!beside_.sums) state_.all_reduce(w, parameters, false);
     } else {
-      if (sharding.zero() == 1 && !beside()) state_.scatter(w, parameters, false, false);
+      if (sharding.zero() == 1 && !beside_.sums) state_.scatter(w, parameters, false, false);
       state_.all_reduce_parts(w, parameters);
     }
     if (tied > 0) {
@@ -451,7 +425,7 @@ class Lowering {
     }
     if (sharding.active() && sharding.zero() < 3) {
       w.join(StateWriter::gathered(), {"weight"});
-      state_.gather(w, parameters, Phase::optimizer, false);
+      state_.gather(w, parameters);
     }
     return updates_[key] = w.finish();
   }
@@ -502,6 +476,7 @@ class Lowering {
   LoweredPlan& out_;
   PeerTables peers_;
   const StateWriter state_;
+  const BackgroundChoice beside_;
   std::map<std::pair<std::array<bool, kTensorClasses>, std::int64_t>,
            std::map<BlockCall, std::uint32_t>>
       segments_;  // by residency, then by call
@@ -510,7 +485,8 @@ class Lowering {
       std::tuple<ParametersByAxes, std::int64_t, std::array<bool, kTensorClasses>, std::int64_t>,
       std::uint32_t>
       updates_;
-  std::map<std::tuple<StateMove::Kind, ParametersByAxes, Phase, std::array<bool, kTensorClasses>>,
+  std::map<std::tuple<StateMove::Kind, ParametersByAxes, std::int64_t, Phase,
+                      std::array<bool, kTensorClasses>>,
            std::uint32_t>
       moves_;
 };

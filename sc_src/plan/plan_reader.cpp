@@ -256,6 +256,8 @@ void read_training(const Section& root, PlanConfig& plan) {
       "optimizer",
       {{"adam", OptimizerKind::adam}, {"sgd", OptimizerKind::sgd}, {"none", OptimizerKind::none}},
       inference ? "none" : "adam");
+  plan.offload = read_offload(root, plan.pipeline);
+  plan.where_offload = root.where("offload");
   if (!inference) return;
   if (plan.recomputation != Recomputation::none) {
     root.fail("recomputation",

@@ -9,8 +9,6 @@
 namespace tilewright {
 namespace {
 
-constexpr std::int64_t kMostEvery = 10'000;  // layers of a model
-
 RoleSet roles(std::initializer_list<OpRole> list) {
   RoleSet set;
   for (const OpRole role : list) set.set(static_cast<std::size_t>(role));
@@ -52,17 +50,7 @@ RecomputationRule read_rule(const Section& section, int pipeline) {
   } else {
     rule.dropped = section.choice<Dropped>("kind", kinds());
   }
-  rule.every = section.integer("every", 1, kMostEvery, 1);
-  for (const std::int64_t stage : section.integers("stages")) {
-    if (stage < 0 || stage >= pipeline) {
-      section.fail("stages",
-                   fmt::format("there is no stage {}; allowed: 0 to {}", stage, pipeline - 1));
-    }
-    rule.stages.push_back(static_cast<int>(stage));
-  }
-  if (section.has("stages") && rule.stages.empty()) {
-    section.fail("stages", "the list is empty; leave it out for all stages");
-  }
+  rule.where = read_block_rule(section, pipeline);
   return rule;
 }
 
@@ -81,15 +69,13 @@ std::string text_of(const Dropped& dropped) {
 }  // namespace
 
 const Recomputation Recomputation::none{};
-const Recomputation Recomputation::full{{{everything(), 1, {}}}};
-const Recomputation Recomputation::selective{{{attention_core(), 1, {}}}};
+const Recomputation Recomputation::full{{{everything(), {}}}};
+const Recomputation Recomputation::selective{{{attention_core(), {}}}};
 
 Dropped Recomputation::of(int stage, std::int64_t layer) const {
   Dropped result;
   for (const RecomputationRule& rule : rules) {
-    const bool here = rule.stages.empty() ||
-                      std::find(rule.stages.begin(), rule.stages.end(), stage) != rule.stages.end();
-    if (!here || (layer >= 0 && (layer + 1) % rule.every != 0)) continue;
+    if (!rule.where.applies(stage, layer)) continue;
     result.all |= rule.dropped.all;
     result.roles |= rule.dropped.roles;
   }
@@ -101,10 +87,7 @@ Dropped Recomputation::of(int stage, std::int64_t layer) const {
 std::string to_string(const Recomputation& recomputation) {
   std::vector<std::string> texts;
   for (const RecomputationRule& rule : recomputation.rules) {
-    std::string text = text_of(rule.dropped);
-    if (rule.every > 1) text += fmt::format(", one layer of {}", rule.every);
-    if (!rule.stages.empty()) text += fmt::format(", stages {}", fmt::join(rule.stages, ", "));
-    texts.push_back(text);
+    texts.push_back(text_of(rule.dropped) + to_string(rule.where));
   }
   return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, "; "));
 }
@@ -119,7 +102,7 @@ Recomputation read_recomputation(const Section& plan, int pipeline) {
       result.rules.push_back(read_rule(rule, pipeline));
     }
   } else {
-    result.rules.push_back({plan.choice<Dropped>(key, kinds(), "none"), 1, {}});
+    result.rules.push_back({plan.choice<Dropped>(key, kinds(), "none"), {}});
   }
   const auto nothing = [](const RecomputationRule& r) { return r.dropped == Dropped{}; };
   result.rules.erase(std::remove_if(result.rules.begin(), result.rules.end(), nothing),

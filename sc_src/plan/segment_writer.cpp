@@ -27,6 +27,14 @@ Engine engine_of(Opcode op) {
   return Engine::matrix;
 }
 
+/// What completes in order: each engine, and apart from it its traffic with the host memory.
+constexpr int kOrders = kEngines + 2;
+std::size_t order_of(const Instruction& i) {
+  const bool host = i.space == Space::host && (i.op == Opcode::load || i.op == Opcode::store);
+  if (!host) return static_cast<std::size_t>(i.engine);
+  return static_cast<std::size_t>(kEngines + (i.op == Opcode::load ? 0 : 1));
+}
+
 Share whole(std::int64_t bytes) { return {static_cast<std::uint64_t>(bytes), 1, 0}; }
 
 // Amounts are 32-bit: a finer cut than this changes no time by a picosecond that matters.
@@ -38,6 +46,8 @@ constexpr std::int64_t kFollowBlocks = 16;
 // Beyond, waiting for the first block and computing the last one behind its load are left out: less
 // than 0.4 % of the load and of the computation.
 constexpr std::int64_t kManyBlocks = 256;
+// Copies between memories pass through the SRAM in blocks of this size.
+constexpr std::int64_t kCopyBlock = 128 << 10;
 
 }  // namespace
 
@@ -48,13 +58,14 @@ SegmentWriter::SegmentWriter(Program& program, std::string name, const Residency
 }
 
 std::uint32_t SegmentWriter::add(Instruction i, const Waits& after) {
-  // The latest per engine implies the earlier ones (of one load, the whole implies the head).
-  std::array<std::int64_t, kEngines> latest;
+  // The latest per engine and memory implies the earlier ones (of one load, the whole implies the
+  // head).
+  std::array<std::int64_t, kOrders> latest;
   latest.fill(-1);
-  std::array<bool, kEngines> head{};
+  std::array<bool, kOrders> head{};
   for (const std::uint32_t d : after) {
     const std::uint32_t index = d & ~kHead;
-    const auto engine = static_cast<std::size_t>(segment_.code[index].engine);
+    const std::size_t engine = order_of(segment_.code[index]);
     const auto i64 = static_cast<std::int64_t>(index);
     if (i64 < latest[engine]) continue;
     head[engine] = (i64 > latest[engine] || head[engine]) && (d & kHead) != 0;
@@ -91,16 +102,17 @@ std::uint32_t SegmentWriter::add(Instruction i, const Waits& after) {
   return static_cast<std::uint32_t>(segment_.code.size() - 1);
 }
 
-std::uint32_t SegmentWriter::transfer(Opcode op, std::uint16_t name, Phase phase, Cause cause,
+std::uint32_t SegmentWriter::transfer(Opcode op, std::uint16_t name, Phase phase, Space space,
                                       Share share, const Waits& after) {
   Instruction i;
   i.op = op;
   i.engine = engine_of(op);
   i.name = name;
   i.phase = phase;
-  i.cause = cause;
+  i.space = space;
+  i.cause = space == Space::host ? Cause::offload : Cause::memory;
   i.share = share;
-  if (op == Opcode::load && !started_) {
+  if ((op == Opcode::load || after.empty()) && !started_) {
     i.after_previous = true;
     started_ = true;
   }
@@ -167,7 +179,7 @@ void SegmentWriter::allocate(Space space, std::int64_t bytes) {
   add(i, {});
 }
 
-void SegmentWriter::release(Space space, std::int64_t bytes) {
+void SegmentWriter::release(Space space, std::int64_t bytes, const Waits& after) {
   if (bytes == 0) return;
   Instruction i;
   i.op = Opcode::release;
@@ -176,7 +188,7 @@ void SegmentWriter::release(Space space, std::int64_t bytes) {
   i.space = space;
   i.share = whole(bytes);
   // The last instruction of every engine that holds data.
-  Waits last;
+  Waits last = after;
   for (const Engine e : {Engine::matrix, Engine::vector, Engine::net_recv}) {
     for (std::size_t k = segment_.code.size(); k-- > 0;) {
       if (segment_.code[k].engine == e) {
@@ -186,6 +198,23 @@ void SegmentWriter::release(Space space, std::int64_t bytes) {
     }
   }
   add(i, last);
+}
+
+SegmentWriter::Waits SegmentWriter::copy(const std::string& name_text, Phase phase, Space from,
+                                         Space to, std::int64_t bytes) {
+  const std::uint16_t name = program_.intern(name_text);
+  Waits first = gate_;
+  std::uint32_t loaded = kNone;
+  if (from != Space::sram) {
+    loaded = transfer(Opcode::load, name, phase, from, whole(bytes), gate_);
+    const bool cut = bytes > kCopyBlock;
+    if (cut) segment_.code[loaded].head = kCopyBlock;
+    first = {cut ? loaded | kHead : loaded};
+  }
+  if (to == Space::sram) return {loaded};
+  const std::uint32_t stored = transfer(Opcode::store, name, phase, to, whole(bytes), first);
+  segment_.code[stored].until = loaded;
+  return {stored};
 }
 
 void SegmentWriter::append_ready(const std::string& tensor, Waits& to) const {
@@ -205,7 +234,7 @@ void SegmentWriter::receive(const std::string& tensor, TensorClass cls,
     ready = {r};
     const std::int64_t received = (part + ways - 1) / ways;
     if (!residency_[cls]) {
-      ready = {transfer(Opcode::store, name, phase, Cause::memory, whole(received), {r})};
+      ready = {transfer(Opcode::store, name, phase, residency_.space(cls), whole(received), {r})};
     }
     all += part;
     own += received;
@@ -264,8 +293,9 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
   for (const Access& w : k.writes) {
     if (sends && w.tensor == sent && !residency_[w.cls]) store_bytes -= w.bytes;
   }
-  const bool hands_over = store_bytes > 0 || sends;
-  const bool streams = cost.load > 0 || hands_over;
+  const bool hands_over = store_bytes > 0 || cost.host_store > 0 || sends;
+  const bool loads = cost.load > 0 || cost.host_load > 0;
+  const bool streams = loads || hands_over;
   // A pointwise part follows its matrix part block by block even when nothing leaves the SRAM.
   const bool follows = k.matrix && k.vector_elements > 0;
   const std::int64_t blocks =
@@ -274,35 +304,39 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
   const auto n = static_cast<std::uint32_t>(blocks);
 
   // Loads: the fill, then the rest behind it.
-  Waits from_dram = gate_, from_sram = gate_;
+  Waits from_memory = gate_, from_sram = gate_;
   const auto needs = [&](const Access& a) {
-    if (!a.tensor.empty()) append_ready(a.tensor, residency_[a.cls] ? from_sram : from_dram);
+    if (!a.tensor.empty()) append_ready(a.tensor, residency_[a.cls] ? from_sram : from_memory);
   };
   needs(k.a);
   needs(k.b);
   for (const Access& r : k.reads) needs(r);
   Waits first_data = from_sram, all_data = from_sram;
   std::uint32_t streamed_load = kNone;  // of very many blocks: the engines end with it
-  if (cost.load > 0) {
-    from_dram.insert(from_dram.end(), buffers_.begin(), buffers_.end());
-    const std::uint32_t l =
-        transfer(Opcode::load, name, k.phase, Cause::memory, whole(cost.load), from_dram);
-    const std::int64_t head = std::clamp<std::int64_t>(cost.fill, 1, cost.load);
-    if (n > kManyBlocks) {
+  const auto load = [&](Space space, std::int64_t bytes, std::int64_t fill) {
+    if (bytes == 0) return;
+    const std::uint32_t l = transfer(Opcode::load, name, k.phase, space, whole(bytes), from_memory);
+    const std::int64_t head = std::clamp<std::int64_t>(fill, 1, bytes);
+    if (n > kManyBlocks && cost.host_load == 0) {
       streamed_load = l;
       // The engines start with the load: what orders the load orders them.
-      first_data.insert(first_data.end(), from_dram.begin(), from_dram.end());
+      first_data.insert(first_data.end(), from_memory.begin(), from_memory.end());
       started_ = !segment_.code[l].after_previous;
-    } else if (n > 1 && head < cost.load) {
+    } else if (n > 1 && head < bytes) {
       segment_.code[l].head = static_cast<std::uint64_t>(head);
       first_data.push_back(l | kHead);
     } else {
       first_data.push_back(l);
     }
     all_data.push_back(l);
+  };
+  if (loads) {
+    from_memory.insert(from_memory.end(), buffers_.begin(), buffers_.end());
+    load(Space::dram, cost.load, cost.fill);
+    load(Space::host, cost.host_load, cost.host_load / blocks);
   } else {
-    // Tensors in DRAM that this kernel accounts no bytes for still order it.
-    first_data.insert(first_data.end(), from_dram.begin(), from_dram.end());
+    // Tensors in memory that this kernel accounts no bytes for still order it.
+    first_data.insert(first_data.end(), from_memory.begin(), from_memory.end());
     all_data = first_data;
   }
 
@@ -338,9 +372,12 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
   }
   buffers_ = freed;
 
-  Waits stored = done;
+  Waits in_dram = done, in_host = done;
   if (store_bytes > 0) {
-    stored = {stream_out(name, k.phase, store_bytes, n, streaming, done)};
+    in_dram = {stream_out(name, k.phase, Space::dram, store_bytes, n, streaming, done)};
+  }
+  if (cost.host_store > 0) {
+    in_host = {store_parts(name, k.phase, Space::host, cost.host_store, n, streaming, done)};
   }
   if (sends) {
     for (std::size_t p = 0; p < send.size(); ++p) {
@@ -348,24 +385,31 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
                     p + 1 == send.size() ? done : streaming);
     }
   }
-  for (const Access& w : k.writes) ready_[w.tensor] = residency_[w.cls] ? done : stored;
+  for (const Access& w : k.writes) {
+    const Space space = residency_.space(w.cls);
+    ready_[w.tensor] = space == Space::sram ? done : space == Space::dram ? in_dram : in_host;
+  }
 }
 
-std::uint32_t SegmentWriter::stream_out(std::uint16_t name, Phase phase, std::int64_t bytes,
-                                        std::int64_t blocks, const Waits& first,
+std::uint32_t SegmentWriter::store_parts(std::uint16_t name, Phase phase, Space space,
+                                         std::int64_t bytes, std::int64_t blocks,
+                                         const Waits& first, const Waits& last) {
+  const auto parts = message_parts(bytes, blocks);
+  std::uint32_t i = 0;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    i = transfer(Opcode::store, name, phase, space, whole(parts[p]),
+                 p + 1 == parts.size() ? last : first);
+  }
+  return i;
+}
+
+std::uint32_t SegmentWriter::stream_out(std::uint16_t name, Phase phase, Space space,
+                                        std::int64_t bytes, std::int64_t blocks, const Waits& first,
                                         const Waits& last) {
   // With few blocks the last one's store is worth seeing: it starts when the block is done. With
   // many it vanishes beside the rest, and one store that ends no earlier than the engines does.
-  const auto parts = message_parts(bytes, blocks);
-  if (blocks <= kFewBlocks) {
-    std::uint32_t i = 0;
-    for (std::size_t p = 0; p < parts.size(); ++p) {
-      i = transfer(Opcode::store, name, phase, Cause::memory, whole(parts[p]),
-                   p + 1 == parts.size() ? last : first);
-    }
-    return i;
-  }
-  const std::uint32_t i = transfer(Opcode::store, name, phase, Cause::memory, whole(bytes), first);
+  if (blocks <= kFewBlocks) return store_parts(name, phase, space, bytes, blocks, first, last);
+  const std::uint32_t i = transfer(Opcode::store, name, phase, space, whole(bytes), first);
   segment_.code[i].until = last.back();
   return i;
 }
@@ -383,8 +427,8 @@ void SegmentWriter::collective(const CollectiveRun& run, const Collective& what,
   append_ready(from.tensor, first);
   const std::uint16_t name = program_.intern(run.name);
   if (!residency_[from.cls]) {
-    const std::uint32_t l =
-        transfer(Opcode::load, name, run.phase, Cause::memory, whole(from.bytes), first);
+    const std::uint32_t l = transfer(Opcode::load, name, run.phase, residency_.space(from.cls),
+                                     whole(from.bytes), first);
     const std::int64_t chunk = what.bytes / ranks;
     const bool cut = chunk > 0 && chunk < from.bytes;
     if (cut) segment_.code[l].head = static_cast<std::uint64_t>(chunk);
@@ -402,10 +446,11 @@ void SegmentWriter::collective(const CollectiveRun& run, const Collective& what,
   ready_[to.tensor] = done;
   if (!residency_[to.cls]) {
     if (what.accumulate) {
-      done.push_back(
-          transfer(Opcode::load, name, run.phase, Cause::memory, whole(to.bytes), streaming));
+      done.push_back(transfer(Opcode::load, name, run.phase, residency_.space(to.cls),
+                              whole(to.bytes), streaming));
     }
-    ready_[to.tensor] = {stream_out(name, run.phase, to.bytes, ranks, streaming, done)};
+    ready_[to.tensor] = {
+        stream_out(name, run.phase, residency_.space(to.cls), to.bytes, ranks, streaming, done)};
   }
 }
 
@@ -502,8 +547,7 @@ void SegmentWriter::exchange(const std::string& name_text, const std::string& te
   Waits after = gate_;
   append_ready(tensor, after);
   if (!resident) {
-    after = {
-        transfer(Opcode::load, name, Phase::gradient_sync, Cause::memory, whole(bytes), after)};
+    after = {transfer(Opcode::load, name, Phase::gradient_sync, Space::dram, whole(bytes), after)};
   }
   const auto c = static_cast<std::uint16_t>(channel);
   const auto p = static_cast<std::uint32_t>(peer);
@@ -511,7 +555,7 @@ void SegmentWriter::exchange(const std::string& name_text, const std::string& te
   Waits got = {
       message(Opcode::recv, name, Phase::gradient_sync, Cause::pipeline, c, p, whole(bytes), {})};
   if (!resident) {
-    got = {transfer(Opcode::store, name, Phase::gradient_sync, Cause::memory, whole(bytes), got)};
+    got = {transfer(Opcode::store, name, Phase::gradient_sync, Space::dram, whole(bytes), got)};
   }
   ready_[tensor] = got;
 }

@@ -36,8 +36,12 @@ class SegmentWriter {
 
   /// Allocations at the start of a call, once all earlier calls are complete.
   void allocate(Space space, std::int64_t bytes);
-  /// Releases at the end, once everything written so far has computed.
-  void release(Space space, std::int64_t bytes);
+  /// Releases at the end, once everything written so far has computed and, of what moves data
+  /// alone, `after`.
+  void release(Space space, std::int64_t bytes, const Waits& after = {});
+  /// Copies `bytes` from one memory into another, block by block, in a segment of its own; returns
+  /// what completes the copy.
+  Waits copy(const std::string& name, Phase phase, Space from, Space to, std::int64_t bytes);
 
   /// From here on the ranks of an axis, all of which hold what passes between stages, send a part
   /// of it each, and gather the parts where they arrive.
@@ -79,7 +83,7 @@ class SegmentWriter {
 
  private:
   std::uint32_t add(Instruction i, const Waits& after);
-  std::uint32_t transfer(Opcode op, std::uint16_t name, Phase phase, Cause cause, Share share,
+  std::uint32_t transfer(Opcode op, std::uint16_t name, Phase phase, Space space, Share share,
                          const Waits& after);
   std::uint32_t message(Opcode op, std::uint16_t name, Phase phase, Cause cause,
                         std::uint16_t channel, std::uint32_t peer, Share share, const Waits& after);
@@ -93,9 +97,13 @@ class SegmentWriter {
   Waits exchange_all(const CollectiveRun& run, const Collective& what, const Waits& all);
   std::uint32_t compute(std::uint16_t name, Phase phase, std::uint32_t shape, Engine engine,
                         std::uint32_t begin, std::uint32_t amount, const Waits& after);
-  /// Stores `bytes` that become available from `first` on and are complete after `last`.
-  std::uint32_t stream_out(std::uint16_t name, Phase phase, std::int64_t bytes, std::int64_t blocks,
-                           const Waits& first, const Waits& last);
+  /// Stores `bytes` that become available from `first` on and are complete after `last`: all but
+  /// the last block, and the last.
+  std::uint32_t store_parts(std::uint16_t name, Phase phase, Space space, std::int64_t bytes,
+                            std::int64_t blocks, const Waits& first, const Waits& last);
+  /// The same, of many blocks in one; nothing else may end with the last of `last`.
+  std::uint32_t stream_out(std::uint16_t name, Phase phase, Space space, std::int64_t bytes,
+                           std::int64_t blocks, const Waits& first, const Waits& last);
   std::uint32_t shape(const Kernel& kernel, const KernelCost& cost, Engine engine,
                       std::uint32_t pieces);
   void append_ready(const std::string& tensor, Waits& to) const;

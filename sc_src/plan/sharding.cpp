@@ -12,6 +12,9 @@ Sharding::Sharding(const Graph& graph, const Splits& splits, int zero)
       axes_ &= splits.summed_gradients(op);
     }
   }
+  for (std::size_t a = 0; a < kMaxAxes; ++a) {
+    if (a >= group_axes_.size() || group_axes_[a].degree == 1) axes_ &= ~(AxisSet{1} << a);
+  }
 }
 
 std::int64_t Sharding::ways(AxisSet axes) const {

@@ -6,8 +6,6 @@
 #include <tilewright/base/error.h>
 #include <tilewright/plan/stage_plan.h>
 
-#include "background.h"
-
 namespace tilewright {
 namespace {
 
@@ -57,9 +55,9 @@ std::string StagePlan::layers_text() const {
   return text;
 }
 
-std::int64_t StagePlan::dram_bytes() const {
+std::int64_t StagePlan::bytes_in(Space space) const {
   std::int64_t sum = 0;
-  for (const MemoryItem& item : memory) sum += item.in_sram ? 0 : item.bytes;
+  for (const MemoryItem& item : memory) sum += item.space == space ? item.bytes : 0;
   return sum;
 }
 
@@ -95,19 +93,31 @@ StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const Mac
       splits_(make_splits(plan, graph)),
       sharding_(graph, splits_, plan.zero),
       boundary_(boundary_layouts(graph, splits_)),
-      dram_of_(assign_dram(machine)) {
+      dram_(tier(machine.dram)),
+      host_(tier(machine.host)) {
   std::int64_t layers = 0;
   for (std::size_t i = 0; i < graph.chain.size(); ++i) {
     layer_at_.push_back(graph.block(i).is_layer() ? layers++ : -1);
   }
-  clients_.assign(machine.dram.sites.size(), 0);
+  rates_.engines = make_compute_model(machine);
+  rates_.format = to_string(plan.precision);
+  rates_.sram_bytes_per_s = machine.sram.bandwidth.value();
+  rates_.dram_bytes_per_s = dram_.bytes_per_s;
+  rates_.host_bytes_per_s = host_.bytes_per_s;
+}
+
+StagePlanner::Tier StagePlanner::tier(const DramConfig& memory) const {
+  Tier tier{memory, assign_controllers(machine_, memory)};
+  std::vector<int> clients(memory.sites.size(), 0);
   std::size_t per_tile = 1;
-  for (const TileId t : placement.tiles) {
-    for (const DramId d : dram_of_[t]) ++clients_[index(d)];
-    per_tile = std::max(per_tile, dram_of_[t].size());
+  for (const TileId t : placement_.tiles) {
+    for (const DramId d : tier.controllers_of[t]) ++clients[index(d)];
+    per_tile = std::max(per_tile, tier.controllers_of[t].size());
   }
-  const int busiest = clients_.empty() ? 1 : *std::max_element(clients_.begin(), clients_.end());
-  rates_ = tile_rates(machine, plan.precision, busiest, static_cast<int>(per_tile));
+  const int busiest = clients.empty() ? 1 : *std::max_element(clients.begin(), clients.end());
+  tier.bytes_per_s =
+      memory.bandwidth.value() * static_cast<double>(per_tile) / std::max(1, busiest);
+  return tier;
 }
 
 double StagePlanner::slowest(int stage) const {
@@ -136,20 +146,13 @@ KernelOptions StagePlanner::kernel_options(std::int64_t samples, const Dropped& 
   o.state = plan_.state_bytes();
   o.training = plan_.mode == Mode::training;
   o.scattered = sharding_.scattered();
+  o.gathered = sharding_.gathered();
+  o.fetch_weights = plan_.offload.weights;
   o.tensor_chunks = plan_.overlap.tensor_chunks;
   o.dropped = dropped;
   o.fuse_attention = plan_.fuse_attention;
   o.split_backward = plan_.splits_backward();
   return o;
-}
-
-ParametersByAxes StagePlanner::block_parameters(std::uint32_t variant) const {
-  ParametersByAxes result;
-  for (const Operator& op : block(variant).operators) {
-    const std::int64_t local = op.weights.empty() ? 0 : splits_.local_parameters(op);
-    if (local > 0) result[splits_.summed_gradients(op)] += local;
-  }
-  return result;
 }
 
 const BlockKernels& StagePlanner::kernels(std::uint32_t variant, std::int64_t samples) {
@@ -227,54 +230,9 @@ std::vector<StagePlan> StagePlanner::plan_stages() {
   const std::vector<StageRange> ranges = cut();
   std::vector<StagePlan> stages;
   for (int s = 0; s < plan_.pipeline; ++s) stages.push_back(plan_stage(s, ranges));
-  check_dram(stages);
+  check_capacity(dram_, Space::dram, stages);
+  check_capacity(host_, Space::host, stages);
   return stages;
-}
-
-const Schedule& StagePlanner::schedule(int replica) {
-  const std::size_t m = plan_.micro_batch_count(replica);
-  const auto it = schedules_.find(m);
-  return it != schedules_.end()
-             ? it->second
-             : schedules_.emplace(m, plan_.replica_schedule(replica)).first->second;
-}
-
-CallMemory StagePlanner::call_memory(const ChunkPlan& chunk, std::size_t position, SlotPhase phase,
-                                     std::int64_t samples) {
-  const Schedule& s = schedule(0);
-  const Handover below =
-      position == chunk.range.first ? handover(s, chunk.virtual_stage - 1) : Handover::at_once;
-  const Handover above =
-      position + 1 == chunk.range.last ? handover(s, chunk.virtual_stage) : Handover::at_once;
-  const std::uint32_t v = variant(s.stage_of(chunk.virtual_stage), position);
-  return tilewright::call_memory(kernels(v, samples), s, phase, below, above);
-}
-
-KeptBytes StagePlanner::kept(const StagePlan& stage) {
-  KeptBytes most{};
-  // Replicas differ by a micro-batch, or by the samples of the last one.
-  for (const int replica : {0, plan_.replicas() - 1}) {
-    const std::vector<std::int64_t> samples = plan_.micro_batches(replica);
-    std::map<std::tuple<int, SlotPhase, std::int64_t>, SlotMemory> slots;
-    const auto memory = [&](const Slot& slot) -> const SlotMemory& {
-      const ChunkPlan& chunk = stage.chunks[slot.chunk];
-      const auto key = std::make_tuple(int{slot.chunk}, slot.phase, samples[slot.micro_batch]);
-      const auto it = slots.find(key);
-      if (it != slots.end()) return it->second;
-      std::vector<CallMemory> calls;
-      for (std::size_t i = chunk.range.first; i < chunk.range.last; ++i) {
-        calls.push_back(call_memory(chunk, i, slot.phase, samples[slot.micro_batch]));
-      }
-      if (slot.phase != SlotPhase::forward) std::reverse(calls.begin(), calls.end());
-      return slots.emplace(key, SlotMemory(std::move(calls))).first->second;
-    };
-    const auto& order = schedule(replica).orders[static_cast<std::size_t>(stage.stage)];
-    const KeptBytes kept = peak_kept(order, memory);
-    const std::int64_t parked = std::max(kept.back(), most.back());
-    if (saved_bytes(kept) > saved_bytes(most)) most = kept;
-    most.back() = parked;
-  }
-  return most;
 }
 
 StagePlan StagePlanner::plan_stage(int stage, const std::vector<StageRange>& virtual_stages) {
@@ -316,9 +274,9 @@ StagePlan StagePlanner::plan_stage(int stage, const std::vector<StageRange>& vir
   if (!choose_residency(s)) {
     const auto capacity = static_cast<std::int64_t>(machine_.sram.capacity.value());
     std::int64_t need = 0;
-    for (const MemoryItem& item : s.memory) need += item.bytes;
+    for (const MemoryItem& item : s.memory) need += item.space == Space::host ? 0 : item.bytes;
     if (machine_.dram.sites.empty()) {
-      refuse(s, "SRAM of every tile", need, capacity, true);
+      refuse(s, Space::sram, "SRAM of every tile", need, capacity);
     }
     throw InputError(fmt::format(
         "tile.sram.capacity: {} do not hold the working buffers of stage {} (from tile ({},{})): "
@@ -342,41 +300,47 @@ void StagePlanner::list_memory(StagePlan& s) {
     temporaries =
         std::max(temporaries, kernels(variant(s.stage, i), plan_.group_micro_batch()).temporaries);
   }
-  const KeptBytes most = kept(s);
-  const auto kept_for = [&](Kept kind) { return most[static_cast<std::size_t>(kind)]; };
+  const KeptPeak most = kept(s);
+  const auto kept_for = [&](Kept kind) { return most.near[static_cast<std::size_t>(kind)]; };
   const auto add = [&](std::string name, TensorClass cls, std::int64_t bytes,
-                       bool transient = false) {
-    if (bytes > 0) s.memory.push_back({std::move(name), cls, bytes, false, transient});
+                       bool transient = false, bool in_host = false) {
+    const Space space = in_host ? Space::host : Space::dram;
+    if (bytes > 0) s.memory.push_back({std::move(name), cls, bytes, space, transient});
   };
-  add("weights", TensorClass::weight, sharding_.weights(s.parameters_by_axes) * state.weight);
+  const Offload& offload = plan_.offload;
+  add("weights", TensorClass::weight, sharding_.weights(s.parameters_by_axes) * state.weight, false,
+      offload.weights);
   add("gradients", TensorClass::gradient,
       sharding_.gradients(s.parameters_by_axes) * state.gradient);
   add("optimiser state", TensorClass::optimizer,
-      sharding_.optimizer(s.parameters_by_axes) * state.optimizer);
-  add(fmt::format("stashed activations ({} micro-batches{} in flight)", s.in_flight,
-                  s.chunks.size() > 1 ? " of a chunk" : ""),
+      sharding_.optimizer(s.parameters_by_axes) * state.optimizer, false, offload.optimizer);
+  const std::string held = fmt::format("({} micro-batches{} in flight)", s.in_flight,
+                                       s.chunks.size() > 1 ? " of a chunk" : "");
+  add(most.host > 0 ? "stashed activations on their way to and from host memory"
+                    : "stashed activations " + held,
       TensorClass::saved, kept_for(Kept::stash), true);
+  add("stashed activations " + held, TensorClass::saved, most.host, true, true);
   add(plan_.splits_backward() ? "recomputed activations" : "recomputed activations (1 layer)",
       TensorClass::saved, kept_for(Kept::rebuilt), true);
   add("gradients until their weight gradients", TensorClass::saved, kept_for(Kept::gradient), true);
   add("activations between chunks", TensorClass::temporary, kept_for(Kept::parked), true);
-  std::int64_t block = 0;  // parameters of the largest that are cut
+  std::int64_t gathered = 0, scattered = 0;  // parameters of the largest block
   for (const std::size_t i : s.positions()) {
-    block = std::max(block, total(sharding_.cut(block_parameters(variant(s.stage, i)))));
+    const std::uint32_t v = variant(s.stage, i);
+    gathered = std::max(gathered, total(fetched_parameters(v)));
+    scattered = std::max(scattered, total(sharding_.cut(block_parameters(v))));
   }
-  const bool beside = plan_.overlap.bucket > 0;
+  const BackgroundChoice choice = beside();
   const auto blocks = [](std::int64_t n) {
     return n == 1 ? "1 block" : fmt::format("{} blocks", n);
   };
-  if (sharding_.zero() >= 3) {
-    const std::int64_t n = beside ? gathered_blocks(plan_.overlap.prefetch) : 1;
-    add(fmt::format("gathered weights ({})", blocks(n)), TensorClass::weight,
-        n * block * state.weight, true);
-  }
+  const std::int64_t ahead = choice.gathers ? gathered_blocks(choice.prefetch) : 1;
+  add(fmt::format("{} weights ({})", sharding_.zero() >= 3 ? "gathered" : "fetched", blocks(ahead)),
+      TensorClass::fetched, ahead * gathered * state.weight, true);
   if (sharding_.zero() >= 2) {
-    const std::int64_t n = beside ? kScatteredBlocks : 1;
+    const std::int64_t n = choice.sums ? kScatteredBlocks : 1;
     add(fmt::format("gradients to be scattered ({})", blocks(n)), TensorClass::gradient,
-        n * block * state.gradient, true);
+        n * scattered * state.gradient, true);
   }
   add("temporary activations", TensorClass::temporary, temporaries);
   std::stable_sort(s.memory.begin(), s.memory.end(),
@@ -418,7 +382,11 @@ std::optional<std::pair<double, double>> StagePlanner::evaluate(const StagePlan&
 
 bool StagePlanner::choose_residency(StagePlan& stage) {
   std::array<std::int64_t, kTensorClasses> bytes{};
-  for (const MemoryItem& item : stage.memory) bytes[static_cast<int>(item.cls)] += item.bytes;
+  for (const MemoryItem& item : stage.memory) {
+    if (item.space != Space::host) bytes[static_cast<int>(item.cls)] += item.bytes;
+  }
+  stage.residency.in_host[static_cast<int>(TensorClass::weight)] = plan_.offload.weights;
+  stage.residency.in_host[static_cast<int>(TensorClass::optimizer)] = plan_.offload.optimizer;
   const auto capacity = machine_.sram.capacity.value();
   const bool has_dram = !machine_.dram.sites.empty();
 
@@ -431,7 +399,7 @@ bool StagePlanner::choose_residency(StagePlan& stage) {
       const bool in = (mask >> c & 1u) != 0;
       // A class with no bytes is "resident" in every set: one set each.
       if (bytes[c] == 0 && !in) duplicate = true;
-      trial.residency.in_sram[c] = in;
+      trial.residency.in_sram[c] = in && !trial.residency.in_host[c];
       if (in) trial.sram_resident += bytes[c];
       if (!in && bytes[c] > 0 && !has_dram) duplicate = true;
     }
@@ -444,29 +412,35 @@ bool StagePlanner::choose_residency(StagePlan& stage) {
   }
   if (!best) return false;
   stage = chosen;
-  for (MemoryItem& item : stage.memory) item.in_sram = stage.residency[item.cls];
+  for (MemoryItem& item : stage.memory) {
+    if (item.space != Space::host) item.space = stage.residency.space(item.cls);
+  }
   for (const std::size_t i : stage.positions()) {
     stage.sram_working =
         std::max(stage.sram_working, costs(variant(stage.stage, i), plan_.group_micro_batch(),
                                            stage.residency, stage.sram_resident)
                                          .footprint());
   }
+  if (plan_.mode == Mode::training && plan_.optimizer != OptimizerKind::none) {
+    stage.sram_working = std::max(stage.sram_working, optimizer_cost(stage).footprint);
+  }
   return true;
 }
 
-void StagePlanner::check_dram(const std::vector<StagePlan>& stages) {
-  if (machine_.dram.sites.empty()) return;
-  std::vector<std::int64_t> load(machine_.dram.sites.size(), 0);
+void StagePlanner::check_capacity(const Tier& tier, Space space,
+                                  const std::vector<StagePlan>& stages) {
+  if (tier.memory.sites.empty()) return;
+  std::vector<std::int64_t> load(tier.memory.sites.size(), 0);
   std::vector<int> heaviest(load.size(), -1);  // the stage that takes most of a controller
   std::vector<std::int64_t> heaviest_bytes(load.size(), 0);
   for (const StagePlan& s : stages) {
+    const std::int64_t bytes = space == Space::host ? s.host_bytes() : s.dram_bytes();
     std::vector<std::int64_t> of_stage(load.size(), 0);
     for (int replica = 0; replica < plan_.replicas(); ++replica) {
       for (int r = 0; r < plan_.group_ranks(); ++r) {
-        const auto& controllers = dram_of_[placement_.tile(s.stage, replica, r)];
-        for (const DramId d : controllers) {
-          of_stage[index(d)] += share_of(s.dram_bytes(), controllers.size());
-        }
+        const auto& controllers = tier.controllers_of[placement_.tile(s.stage, replica, r)];
+        for (const DramId d : controllers)
+          of_stage[index(d)] += share_of(bytes, controllers.size());
       }
     }
     for (std::size_t d = 0; d < load.size(); ++d) {
@@ -479,15 +453,16 @@ void StagePlanner::check_dram(const std::vector<StagePlan>& stages) {
   }
   const auto worst =
       static_cast<std::size_t>(std::max_element(load.begin(), load.end()) - load.begin());
-  if (static_cast<double>(load[worst]) <= machine_.dram.capacity.value()) return;
-  const auto& site = machine_.dram.sites[worst];
-  refuse(stages[static_cast<std::size_t>(heaviest[worst])],
-         fmt::format("DRAM {} at tile ({},{})", worst, site.first, site.second), load[worst],
-         static_cast<std::int64_t>(machine_.dram.capacity.value()), false);
+  if (static_cast<double>(load[worst]) <= tier.memory.capacity.value()) return;
+  const auto& site = tier.memory.sites[worst];
+  refuse(stages[static_cast<std::size_t>(heaviest[worst])], space,
+         fmt::format("{} {} at tile ({},{})", space == Space::host ? "host memory" : "DRAM", worst,
+                     site.first, site.second),
+         load[worst], static_cast<std::int64_t>(tier.memory.capacity.value()));
 }
 
-void StagePlanner::refuse(const StagePlan& stage, const std::string& where, std::int64_t need,
-                          std::int64_t capacity, bool sram) {
+void StagePlanner::refuse(const StagePlan& stage, Space space, const std::string& where,
+                          std::int64_t need, std::int64_t capacity) {
   const TileId first = placement_.tile(stage.stage, 0, 0);
   std::string text = fmt::format(
       "{}: out of memory: stage {} (layers {}, from tile ({},{})) needs {} in the {}, which "
@@ -495,10 +470,13 @@ void StagePlanner::refuse(const StagePlan& stage, const std::string& where, std:
       "{}\n  largest consumers per tile:",
       plan_.where_batch.empty() ? "plan" : plan_.where_batch, stage.stage, stage.layers_text(),
       machine_.x(first), machine_.y(first), print(need), where, print(capacity));
-  for (std::size_t i = 0; i < stage.memory.size() && i < 3; ++i) {
-    text += fmt::format("\n    {}: {}", stage.memory[i].name, print(stage.memory[i].bytes));
+  int listed = 0;
+  for (const MemoryItem& item : stage.memory) {
+    if ((item.space == Space::host) != (space == Space::host) || listed == 3) continue;
+    text += fmt::format("\n    {}: {}", item.name, print(item.bytes));
+    ++listed;
   }
-  if (sram && machine_.dram.sites.empty()) {
+  if (space == Space::sram) {
     text += "\n  the machine has no DRAM, so everything must stay in SRAM";
   }
   if (advise_) text += "\n  " + advice();
@@ -518,6 +496,36 @@ bool StagePlanner::fits(const PlanConfig& variant) const {
   }
 }
 
+/// The fewest classes of data whose move to the host memory makes room, what moves least often
+/// first; "" when all do not, or the machine has none.
+std::string StagePlanner::advised_offload() const {
+  if (machine_.host.sites.empty()) return "";
+  enum : unsigned { kOptimizer = 1, kActivations = 2, kWeights = 4 };
+  unsigned possible = 0;
+  if (!plan_.offload.optimizer && plan_.state_bytes().optimizer > 0) possible |= kOptimizer;
+  if (!plan_.offload.activations && plan_.mode == Mode::training) possible |= kActivations;
+  if (!plan_.offload.weights) possible |= kWeights;
+  for (const unsigned moved : {1u, 2u, 4u, 3u, 5u, 6u, 7u}) {
+    if ((moved & ~possible) != 0) continue;
+    PlanConfig v = plan_;
+    std::vector<std::string> keys;
+    if ((moved & kOptimizer) != 0) {
+      v.offload.optimizer = true;
+      keys.push_back("offload.optimizer: true");
+    }
+    if ((moved & kActivations) != 0) {
+      v.offload.activations = BlockRule{};
+      keys.push_back("offload.activations: all");
+    }
+    if ((moved & kWeights) != 0) {
+      v.offload.weights = true;
+      keys.push_back("offload.weights: true");
+    }
+    if (fits(v)) return fmt::format("{}", fmt::join(keys, " with "));
+  }
+  return "";
+}
+
 std::string StagePlanner::advice() const {
   std::vector<std::string> ways;
   // What costs nothing, or only traffic, comes before what costs work.
@@ -529,6 +537,7 @@ std::string StagePlanner::advice() const {
     ways.push_back(fmt::format("parallelism.zero: {}", zero));
     break;
   }
+  if (const std::string way = advised_offload(); !way.empty()) ways.push_back(way);
   if (training && !plan_.fuse_attention) {
     PlanConfig v = plan_;
     v.fuse_attention = true;
@@ -579,8 +588,9 @@ std::string StagePlanner::advice() const {
     }
   }
   if (ways.empty()) {
-    return "no ZeRO, fused attention, recomputation, smaller micro-batch, or doubled tensor or "
-           "pipeline degree fits either";
+    return "no ZeRO, offload, fused attention, recomputation, smaller micro-batch, or doubled "
+           "tensor "
+           "or pipeline degree fits either";
   }
   return fmt::format("would fit: {}", fmt::join(ways, "; or "));
 }

@@ -11,8 +11,8 @@ std::vector<std::size_t> StateWriter::list(AxisSet axes) const {
 }
 
 void StateWriter::run(SegmentWriter& w, const std::vector<Step>& steps, const std::string& tensor,
-                      TensorClass cls, std::int64_t bytes, Phase phase, bool accumulate,
-                      bool background) const {
+                      TensorClass from, TensorClass to, std::int64_t bytes, Phase phase,
+                      bool accumulate, bool background) const {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const GroupAxis& axis = splits_.axes()[steps[i].axis];
     CollectiveRun run;
@@ -42,7 +42,7 @@ void StateWriter::run(SegmentWriter& w, const std::vector<Step>& steps, const st
         break;
     }
     run.name = axis.name + " " + tensor + " " + run.name;
-    w.collective(run, what, {tensor, cls, bytes}, {tensor, cls, after});
+    w.collective(run, what, {tensor, i == 0 ? from : to, bytes}, {tensor, to, after});
     bytes = after;
   }
 }
@@ -60,8 +60,8 @@ void StateWriter::all_reduce(SegmentWriter& w, const ParametersByAxes& parameter
     for (std::size_t i = over.size() - 1; i > 0; --i) {
       steps.push_back({CollectiveKind::all_gather, over[i - 1]});
     }
-    run(w, steps, gradients(), TensorClass::gradient, n * state_.gradient, Phase::gradient_sync,
-        false, background);
+    run(w, steps, gradients(), TensorClass::gradient, TensorClass::gradient, n * state_.gradient,
+        Phase::gradient_sync, false, background);
   }
 }
 
@@ -72,8 +72,8 @@ void StateWriter::scatter(SegmentWriter& w, const ParametersByAxes& parameters, 
     for (const std::size_t a : list(sharding_.cut(axes))) {
       steps.push_back({CollectiveKind::reduce_scatter, a});
     }
-    run(w, steps, gradients(), TensorClass::gradient, n * state_.gradient, Phase::gradient_sync,
-        accumulate, background);
+    run(w, steps, gradients(), TensorClass::gradient, TensorClass::gradient, n * state_.gradient,
+        Phase::gradient_sync, accumulate, background);
   }
 }
 
@@ -84,22 +84,39 @@ void StateWriter::all_reduce_parts(SegmentWriter& w, const ParametersByAxes& par
     for (const std::size_t a : list(axes & ~sharding_.cut(axes))) {
       steps.push_back({CollectiveKind::all_reduce, a});
     }
-    run(w, steps, gradients(), TensorClass::gradient, (n + ways - 1) / ways * state_.gradient,
-        Phase::gradient_sync, false, false);
+    run(w, steps, gradients(), TensorClass::gradient, TensorClass::gradient,
+        (n + ways - 1) / ways * state_.gradient, Phase::gradient_sync, false, false);
   }
 }
 
-void StateWriter::gather(SegmentWriter& w, const ParametersByAxes& parameters, Phase phase,
-                         bool background) const {
+std::vector<StateWriter::Step> StateWriter::gathers(AxisSet axes) const {
+  const std::vector<std::size_t> over = list(sharding_.cut(axes));
+  std::vector<Step> steps;
+  for (auto a = over.rbegin(); a != over.rend(); ++a) {
+    steps.push_back({CollectiveKind::all_gather, *a});
+  }
+  return steps;
+}
+
+void StateWriter::gather(SegmentWriter& w, const ParametersByAxes& parameters) const {
   for (const auto& [axes, n] : parameters) {
     const std::int64_t ways = sharding_.ways(axes);
-    std::vector<std::size_t> over = list(sharding_.cut(axes));
-    std::vector<Step> steps;
-    for (auto a = over.rbegin(); a != over.rend(); ++a) {
-      steps.push_back({CollectiveKind::all_gather, *a});
+    run(w, gathers(axes), gathered(), TensorClass::weight, TensorClass::weight,
+        (n + ways - 1) / ways * state_.weight, Phase::optimizer, false, false);
+  }
+}
+
+void StateWriter::fetch(SegmentWriter& w, const ParametersByAxes& parameters, Phase phase,
+                        bool background, const Residency& residency) const {
+  for (const auto& [axes, n] : parameters) {
+    if (sharding_.zero() >= 3 && sharding_.cut(axes) != 0) {
+      const std::int64_t ways = sharding_.ways(axes);
+      run(w, gathers(axes), gathered(), TensorClass::weight, TensorClass::fetched,
+          (n + ways - 1) / ways * state_.weight, phase, false, background);
+    } else {
+      w.copy("fetch weights", phase, residency.space(TensorClass::weight),
+             residency.space(TensorClass::fetched), n * state_.weight);
     }
-    run(w, steps, gathered(), TensorClass::weight, (n + ways - 1) / ways * state_.weight, phase,
-        false, background);
   }
 }
 

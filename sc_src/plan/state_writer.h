@@ -21,9 +21,12 @@ class StateWriter {
                bool background) const;
   /// Sums the parts over the axes that state is not cut over.
   void all_reduce_parts(SegmentWriter& w, const ParametersByAxes& parameters) const;
-  /// Gathers the weights that other ranks keep.
-  void gather(SegmentWriter& w, const ParametersByAxes& parameters, Phase phase,
-              bool background) const;
+  /// Gathers the weights that other ranks keep, after the update.
+  void gather(SegmentWriter& w, const ParametersByAxes& parameters) const;
+  /// Gathers the weights of a pass; those that no other rank keeps are copied from `weights`, the
+  /// host memory.
+  void fetch(SegmentWriter& w, const ParametersByAxes& parameters, Phase phase, bool background,
+             const Residency& residency) const;
 
   /// Names of the tensors of these steps.
   static std::string gradients() { return "gradient"; }
@@ -35,8 +38,9 @@ class StateWriter {
     std::size_t axis;
   };
   void run(SegmentWriter& w, const std::vector<Step>& steps, const std::string& tensor,
-           TensorClass cls, std::int64_t bytes, Phase phase, bool accumulate,
+           TensorClass from, TensorClass to, std::int64_t bytes, Phase phase, bool accumulate,
            bool background) const;
+  std::vector<Step> gathers(AxisSet axes) const;
   std::vector<std::size_t> list(AxisSet axes) const;
 
   const Splits& splits_;

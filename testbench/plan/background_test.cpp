@@ -1,8 +1,7 @@
 // Which data-parallel transfers run beside the computation, and what waits for what.
-#include "../../sc_src/plan/background.h"
-
 #include <gtest/gtest.h>
 
+#include <tilewright/plan/background.h>
 #include <tilewright/workload/decoder.h>
 
 namespace tilewright {
@@ -38,10 +37,13 @@ std::vector<StateUse> calls() {
 }
 
 BackgroundPlan plan(int zero, std::int64_t bucket, int prefetch) {
-  const AxisSet data = AxisSet{1} << 3;
-  return plan_background(calls(), sharding(zero), bucket, prefetch, 2, [=](std::size_t) {
-    return ParametersByAxes{{data, 1000}};
-  });
+  const auto parameters = [](std::size_t) {
+    return ParametersByAxes{{AxisSet{1} << 3, 1000}};  // summed over the data axis
+  };
+  const auto none = [](std::size_t) { return ParametersByAxes{}; };
+  const BackgroundChoice choice{true, true, bucket, prefetch, 2};
+  return zero == 3 ? plan_background(calls(), sharding(zero), choice, parameters, parameters)
+                   : plan_background(calls(), sharding(zero), choice, parameters, none);
 }
 
 TEST(Background, BucketsCloseWhenTheirLastGradientIsThere) {
@@ -96,9 +98,12 @@ TEST(Background, WeightsAreGatheredAheadOfEveryUse) {
 }
 
 TEST(Background, NothingMovesWithoutReplicas) {
-  const BackgroundPlan p = plan_background(calls(), sharding(0), 1, 1, 2, [](std::size_t) {
-    return ParametersByAxes{{0, 1000}};
-  });
+  const BackgroundPlan p = plan_background(
+      calls(), sharding(0), {true, true, 1, 1, 2},
+      [](std::size_t) {
+        return ParametersByAxes{{0, 1000}};
+      },
+      [](std::size_t) { return ParametersByAxes{}; });
   EXPECT_TRUE(p.moves.empty());
 }
 

@@ -188,13 +188,13 @@ TEST(Lower, RecomputationByLayerAndByStage) {
   const auto none = stashes(Recomputation::none), full = stashes(Recomputation::full);
   EXPECT_EQ(full.first, 4 * 2 * 2 * 128 * 512);  // the inputs of four layers
   Recomputation second = Recomputation::full;
-  second.rules[0].every = 2;
+  second.rules[0].where.every = 2;
   EXPECT_EQ(stashes(second).first, (none.first + full.first) / 2);
   Recomputation first_stage = Recomputation::full;
-  first_stage.rules[0].stages = {0};
+  first_stage.rules[0].where.stages = {0};
   EXPECT_EQ(stashes(first_stage), std::make_pair(full.first, none.second));
   // Layers 3 and 6, one in each stage.
-  second.rules[0].every = 3;
+  second.rules[0].where.every = 3;
   EXPECT_EQ(stashes(second).first, (3 * none.first + full.first) / 4);
   EXPECT_EQ(stashes(second).second, (3 * none.second + full.second) / 4);
 }

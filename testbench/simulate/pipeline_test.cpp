@@ -71,9 +71,9 @@ TEST(Pipeline, RecomputationAddsExactlyItsFlops) {
   PlanConfig p = pipeline(2, 4, ScheduleKind::one_f_one_b);
   p.recomputation.rules.resize(2);
   p.recomputation.rules[0] = Recomputation::selective.rules[0];
-  p.recomputation.rules[0].stages = {0};
+  p.recomputation.rules[0].where.stages = {0};
   p.recomputation.rules[1] = Recomputation::full.rules[0];
-  p.recomputation.rules[1].every = 4;
+  p.recomputation.rules[1].where.every = 4;
   const Result r = simulate(free_links(2, 1), g, p, test::checked());
   // Four micro-batches; the scores of the first stage's two layers, and the whole of the last
   // layer.

@@ -35,6 +35,10 @@ MachineConfig small_machine() {
   m.dram.capacity = Bytes(1e9);
   m.dram.latency = Seconds(1e-7);
   m.dram.sites = {{0, 0}, {3, 0}, {0, 3}, {3, 3}};
+  m.host.bandwidth = Bandwidth(20e9);
+  m.host.capacity = Bytes(1e9);
+  m.host.latency = Seconds(1e-6);
+  m.host.sites = {{1, 1}, {2, 2}};
   return m;
 }
 
@@ -92,8 +96,8 @@ Recomputation draw_recomputation(Draw& draw, int pipeline) {
           rule.dropped.roles.set(static_cast<std::size_t>(role));
       }
     }
-    rule.every = draw.one_of({1, 1, 2, 3});
-    if (draw.chance(30)) rule.stages = {draw.chance(50) ? 0 : pipeline - 1};
+    rule.where.every = draw.one_of({1, 1, 2, 3});
+    if (draw.chance(30)) rule.where.stages = {draw.chance(50) ? 0 : pipeline - 1};
     r.rules.push_back(rule);
   }
   return r;
@@ -144,6 +148,12 @@ PlanConfig draw_plan(Draw& draw, bool experts) {
   if (draw.chance(40)) p.recomputation = draw_recomputation(draw, p.pipeline);
   p.fp32_gradients = draw.chance(20);
   p.fuse_attention = draw.chance(30);
+  if (draw.chance(30)) {
+    p.offload.activations = BlockRule{draw.one_of({1, 1, 2}), {}};
+    if (draw.chance(30)) p.offload.activations->stages = {draw.chance(50) ? 0 : p.pipeline - 1};
+  }
+  p.offload.optimizer = draw.chance(20);
+  p.offload.weights = draw.chance(20);
   return p;
 }
 
@@ -157,14 +167,14 @@ std::string text_of(const DecoderConfig& c, const PlanConfig& p) {
       "layers {} heads {}/{} ffn {} vocab {} tied {} gated {} experts {}/{}+{} | p{} t{}{} c{} d{} "
       "e{} sp{} zero{} batch {}/{} schedule {} recompute {} fused {} optimizer {} precision {} "
       "preset {} "
-      "uneven {} placement {}{}",
+      "uneven {} placement {}{} offload {}",
       c.layers, c.heads, c.kv_heads, c.ffn, c.vocab, c.tied_embeddings, c.gated_mlp,
       c.experts.count, c.experts.top_k, c.experts.shared_ffn, p.pipeline, p.tensor,
       p.tensor_shape.empty() ? "" : " (2-D)", p.context, p.data, p.expert, p.sequence_parallel,
       p.zero, p.global_batch, p.micro_batch, static_cast<int>(p.schedule),
       to_string(p.recomputation), p.fuse_attention, static_cast<int>(p.optimizer),
       static_cast<int>(p.precision), static_cast<int>(p.partition), static_cast<int>(p.uneven),
-      static_cast<int>(p.placement), cuts);
+      static_cast<int>(p.placement), cuts, to_string(p.offload));
 }
 
 enum Outcome { ran = 0, refused = 10, wrong = 11, crashed = 12 };

@@ -13,11 +13,16 @@
 
 namespace tilewright {
 
-/// Which tensor classes live in SRAM for the whole iteration; the others live in DRAM.
+/// Which tensor classes live in SRAM for the whole iteration, and which in the host memory; the
+/// others live in DRAM.
 struct Residency {
-  std::array<bool, kTensorClasses> in_sram{};
+  std::array<bool, kTensorClasses> in_sram{}, in_host{};
   bool operator[](TensorClass c) const { return in_sram[static_cast<int>(c)]; }
   bool& operator[](TensorClass c) { return in_sram[static_cast<int>(c)]; }
+  Space space(TensorClass c) const {
+    if (in_host[static_cast<int>(c)]) return Space::host;
+    return (*this)[c] ? Space::sram : Space::dram;
+  }
 };
 
 /// A kernel's work on one tile.
@@ -25,9 +30,10 @@ struct KernelCost {
   bool feasible = true;
   std::int64_t load = 0, store = 0;  ///< DRAM bytes
   std::int64_t fill = 0;             ///< part of `load` that must arrive before the first block
-  std::int64_t blocks = 1;           ///< steps that loads, engines and stores are pipelined over
-  std::int64_t sram_stream = 0;      ///< bytes the engines move through the SRAM
-  std::int64_t footprint = 0;        ///< SRAM bytes of the working buffers
+  std::int64_t host_load = 0, host_store = 0;  ///< bytes of the host memory, in as many blocks
+  std::int64_t blocks = 1;       ///< steps that loads, engines and stores are pipelined over
+  std::int64_t sram_stream = 0;  ///< bytes the engines move through the SRAM
+  std::int64_t footprint = 0;    ///< SRAM bytes of the working buffers
 };
 
 /// What one tile can do, for the closed form.
@@ -35,10 +41,9 @@ struct TileRates {
   std::shared_ptr<const ComputeModel> engines;  ///< the timing that the hardware uses
   std::string format;                           ///< the plan's precision
   double sram_bytes_per_s = 0;
-  double dram_bytes_per_s = 0;  ///< the tile's share of its controllers when all their clients load
+  /// The tile's share of its controllers when all their clients load.
+  double dram_bytes_per_s = 0, host_bytes_per_s = 0;
 };
-TileRates tile_rates(const MachineConfig& machine, DType precision, int clients_per_controller,
-                     int controllers_per_tile);
 
 /// Seconds of the matrix engine for the kernel's GEMM, 0 for a vector kernel. The simulated time is
 /// never less.

@@ -22,8 +22,15 @@
 namespace tilewright {
 
 /// What a tensor is to the memory plan: classes are resident in SRAM, or not, as a whole.
-enum class TensorClass : std::uint8_t { weight, gradient, optimizer, saved, temporary };
-constexpr int kTensorClasses = 5;
+enum class TensorClass : std::uint8_t {
+  weight,
+  gradient,
+  optimizer,
+  saved,
+  temporary,
+  fetched,  ///< weights for one pass: gathered from other ranks, or read from the host memory
+};
+constexpr int kTensorClasses = 6;
 std::string to_string(TensorClass c);
 
 /// A tensor read or written by a kernel, on one rank.
@@ -96,6 +103,9 @@ struct KernelOptions {
   /// Weight gradients are added to what earlier micro-batches left, but for those summed over these
   /// axes, which are scattered micro-batch by micro-batch (ZeRO 2 and 3).
   AxisSet scattered = 0;
+  /// Weights that are summed over these axes are gathered for every pass (ZeRO 3).
+  AxisSet gathered = 0;
+  bool fetch_weights = false;  ///< all weights are read from the host memory for every pass
   /// Sums over the tensor axes run beside the GEMMs that make them, in so many chunks.
   int tensor_chunks = 1;
   Dropped dropped{};

@@ -11,6 +11,7 @@
 
 #include <tilewright/base/config.h>
 #include <tilewright/machine/machine.h>
+#include <tilewright/plan/offload.h>
 #include <tilewright/plan/recomputation.h>
 #include <tilewright/plan/schedule.h>
 #include <tilewright/workload/dtype.h>
@@ -68,7 +69,8 @@ struct Overlap {
   /// Gradients are summed over the replicas in buckets of whole blocks of at least so many bytes,
   /// each as soon as the last backward pass is through it; 0: all at the end.
   std::int64_t bucket = 0;
-  /// ZeRO 3: how many blocks ahead parameters are gathered; 0: when the block is next.
+  /// How many blocks ahead weights are gathered (ZeRO 3) and what lives in the host memory is
+  /// fetched; 0: when the block is next.
   int prefetch = 1;
   /// Chunks in which a GEMM and the tensor-parallel sum of its result run side by side; 1: the sum
   /// starts when the GEMM is done.
@@ -103,6 +105,7 @@ struct PlanConfig {
   int interleaved_chunks = 2;                    ///< per stage, of ScheduleKind::interleaved
   std::shared_ptr<const Schedule> own_schedule;  ///< of ScheduleKind::file
   Recomputation recomputation;
+  Offload offload;
   /// Scores, softmax and context are one kernel, which never writes the scores (arXiv 2205.14135).
   bool fuse_attention = false;
   OptimizerKind optimizer = OptimizerKind::adam;
@@ -119,7 +122,7 @@ struct PlanConfig {
   /// "plans/a.yaml:4: parallelism.tensor".
   std::string where_tensor, where_pipeline, where_data, where_batch, where_stages, where_placement,
       where_precision, where_sequence, where_context, where_expert, where_zero, where_partition,
-      where_recomputation, where_fusion, where_schedule;
+      where_recomputation, where_fusion, where_schedule, where_offload;
 
   int ranks() const { return pipeline * tensor * context * data; }
   /// Ranks that work on the same micro-batches: one tile group.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <tilewright/base/config.h>
+#include <tilewright/plan/block_rule.h>
 #include <tilewright/workload/graph.h>
 
 namespace tilewright {
@@ -28,11 +29,10 @@ struct Dropped {
 
 struct RecomputationRule {
   Dropped dropped;
-  std::int64_t every = 1;   ///< of the layers of the model, counted from 1, the multiples of this
-  std::vector<int> stages;  ///< where it applies; empty: everywhere
+  BlockRule where;
 
   bool operator==(const RecomputationRule& o) const {
-    return dropped == o.dropped && every == o.every && stages == o.stages;
+    return dropped == o.dropped && where == o.where;
   }
 };
 

@@ -28,6 +28,8 @@ class Sharding {
   std::int64_t ways(AxisSet axes) const;
   /// Axes over which gradients are scattered in every micro-batch: none below stage 2.
   AxisSet scattered() const { return zero_ >= 2 ? axes_ : 0; }
+  /// Axes over which weights are gathered for every pass: none below stage 3.
+  AxisSet gathered() const { return zero_ >= 3 ? axes_ : 0; }
   /// The parameters that are cut at all.
   ParametersByAxes cut(const ParametersByAxes& parameters) const;
 

@@ -12,6 +12,7 @@
 
 #include <tilewright/machine/machine.h>
 #include <tilewright/plan/activation_memory.h>
+#include <tilewright/plan/background.h>
 #include <tilewright/plan/cost.h>
 #include <tilewright/plan/kernels.h>
 #include <tilewright/plan/placement.h>
@@ -27,7 +28,7 @@ struct MemoryItem {
   std::string name;  ///< "weights", "stashed activations (4 micro-batches)", ...
   TensorClass cls = TensorClass::weight;
   std::int64_t bytes = 0;
-  bool in_sram = false;
+  Space space = Space::dram;
   bool transient = false;  ///< allocated call by call, not for the whole iteration
 };
 
@@ -55,7 +56,20 @@ struct StagePlan {
   std::vector<std::size_t> positions() const;  ///< of Graph::chain, all chunks
   std::string layers_text() const;             ///< "0-3", "0-1,8-9"
   std::int64_t sram_bytes() const { return sram_resident + sram_working; }
-  std::int64_t dram_bytes() const;
+  std::int64_t dram_bytes() const { return bytes_in(Space::dram); }
+  std::int64_t host_bytes() const { return bytes_in(Space::host); }
+
+ private:
+  std::int64_t bytes_in(Space space) const;
+};
+
+/// One pass of a micro-batch through a block, as a stage runs it.
+struct StageCall {
+  const ChunkPlan* chunk = nullptr;  ///< of the stage
+  std::size_t position = 0;          ///< of Graph::chain
+  Slot slot;
+  std::int64_t samples = 0;
+  CallMemory memory;
 };
 
 /// The costs of a block's kernels, list by list.
@@ -65,13 +79,17 @@ struct BlockCosts {
   std::int64_t footprint() const;  ///< the largest of all
 };
 
+/// What a slot runs, recomputation apart.
+const std::vector<Kernel>& kernels_of(const BlockKernels& kernels, SlotPhase phase);
+const std::vector<KernelCost>& costs_of(const BlockCosts& costs, SlotPhase phase);
+
 /// The optimiser step of a rank: one vector kernel over the parameters whose state it keeps.
 Kernel optimizer_kernel(const PlanConfig& plan, std::int64_t parameters);
 
 /// Chooses, stage by stage, what is resident in SRAM: among all sets of tensor classes that fit,
 /// the one with the least closed-form iteration time, then the least DRAM traffic. A larger SRAM
 /// only adds sets and loosens blockings, so it is never slower. Throws InputError naming stage,
-/// tile, needs, the three largest consumers and what would fit when SRAM or DRAM is too small.
+/// tile, needs, the three largest consumers and what would fit when a memory is too small.
 class StagePlanner {
  public:
   StagePlanner(const Graph& graph, const PlanConfig& plan, const MachineConfig& machine,
@@ -95,9 +113,13 @@ class StagePlanner {
   KernelCost optimizer_cost(const StagePlan& stage) const;
   /// What a tile group runs.
   const Schedule& schedule(int replica);
-  /// What the call of one block takes and gives back in a slot for `samples` samples.
-  CallMemory call_memory(const ChunkPlan& chunk, std::size_t position, SlotPhase phase,
-                         std::int64_t samples);
+  /// What a tile group of a stage calls before its update, in order; blocks that have nothing to do
+  /// in a slot (an embedding without weight slot) left out.
+  std::vector<StageCall> calls(const StagePlan& stage, int replica);
+  /// What moves beside these calls.
+  BackgroundPlan background(const StagePlan& stage, const std::vector<StageCall>& calls);
+  /// What of the plan runs beside the computation.
+  BackgroundChoice beside() const;
   /// Those of a tile at full speed: what is chosen by time does not look at slow tiles.
   const TileRates& rates() const { return rates_; }
   /// Speed of the slowest tile of a stage's first replica, in (0, 1].
@@ -109,20 +131,40 @@ class StagePlanner {
   /// Parameters of a variant that one rank works with, by the axes over which their
   /// gradients are summed.
   ParametersByAxes block_parameters(std::uint32_t variant) const;
+  /// Those of them that a pass fetches from other ranks or from the host memory.
+  ParametersByAxes fetched_parameters(std::uint32_t variant) const;
+  /// The embedding table, when the head shares it.
+  const Operator* tied_table() const;
 
  private:
   StagePlan plan_stage(int stage, const std::vector<StageRange>& virtual_stages);
+  /// What the call of one block takes and gives back in a slot for `samples` samples.
+  CallMemory call_memory(const ChunkPlan& chunk, std::size_t position, SlotPhase phase,
+                         std::int64_t samples);
+  /// Parameters of a block; the head's table counts with the embedding where a stage holds both and
+  /// the gradients of both uses add up.
+  ParametersByAxes own_parameters(const StagePlan& stage, std::size_t position);
   /// The most that a stage keeps of activations, in any replica.
-  KeptBytes kept(const StagePlan& stage);
+  KeptPeak kept(const StagePlan& stage);
+  /// The same by whole slots, where nothing moves to the host memory.
+  KeptBytes kept_near(const StagePlan& stage, int replica);
   std::vector<StageRange> cut();
   /// Closed-form iteration time and DRAM bytes of one rank; nothing when a kernel does not fit.
   std::optional<std::pair<double, double>> evaluate(const StagePlan& stage);
   bool choose_residency(StagePlan& stage);
   void list_memory(StagePlan& stage);
-  void check_dram(const std::vector<StagePlan>& stages);
-  [[noreturn]] void refuse(const StagePlan& stage, const std::string& where, std::int64_t need,
-                           std::int64_t capacity, bool sram);
+  /// A memory behind controllers.
+  struct Tier {
+    const DramConfig& memory;
+    IdVector<TileId, std::vector<DramId>> controllers_of;
+    double bytes_per_s = 0;  ///< a tile's share when all clients load
+  };
+  Tier tier(const DramConfig& memory) const;
+  void check_capacity(const Tier& tier, Space space, const std::vector<StagePlan>& stages);
+  [[noreturn]] void refuse(const StagePlan& stage, Space space, const std::string& where,
+                           std::int64_t need, std::int64_t capacity);
   std::string advice() const;
+  std::string advised_offload() const;
   bool fits(const PlanConfig& variant) const;
   KernelOptions kernel_options(std::int64_t samples, const Dropped& dropped) const;
 
@@ -139,8 +181,7 @@ class StagePlanner {
   const Sharding sharding_;
   const Layouts boundary_;
   std::map<std::size_t, Schedule> schedules_;  // by the number of micro-batches
-  IdVector<TileId, std::vector<DramId>> dram_of_;
-  std::vector<int> clients_;  // per controller
+  const Tier dram_, host_;
   TileRates rates_;
   bool advise_ = true;
   std::vector<std::int64_t> layer_at_;  // by position of the chain, -1 outside the layers
