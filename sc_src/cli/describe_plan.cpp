@@ -93,6 +93,7 @@ void describe_plan(Description& out, const Inputs::Plan& plan) {
   if (training) {
     out.line("recomputation", to_string(p.recomputation));
     if (p.fuse_attention) out.line("fusion", "attention");
+    if (!p.fuse_pointwise) out.line("fusion", "none");
     out.line("optimiser", name_of(p.optimizer));
   }
   out.line("state per parameter",

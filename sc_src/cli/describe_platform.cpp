@@ -110,6 +110,10 @@ void describe_platform(Description& out, const Inputs::Platform& platform) {
   out.line("vector engine", to_exact_string(m.vector.throughput) + " per tile");
   out.line("SRAM", fmt::format("{} per tile at {}, {} in all", to_string(m.sram.capacity),
                                to_string(m.sram.bandwidth), to_string(m.sram.capacity * usable)));
+  if (m.collective_share > 0) {
+    out.line("collectives", fmt::format("take {:g} % of the engines while in the background",
+                                        100 * m.collective_share));
+  }
   out.line("DRAM", controllers_text(m.dram));
   if (!m.host.sites.empty()) out.line("host memory", controllers_text(m.host));
   for (const NamedLinkConfig& kind : m.link_kinds()) {

@@ -41,6 +41,8 @@ Sequencer::Sequencer(const MachineConfig& machine, const Program& program, Event
       cores_(network.tiles()),
       announced_(program.channels.size(), 0),
       transits_(std::size_t{network.tiles()} * kCauses),
+      share_(machine.collective_share),
+      sharing_(share_ > 0 ? network.tiles() : 0),
       wires_(network.tiles()),
       requests_(std::size_t{network.tiles()} * 2),
       call_inputs_(network.tiles()),
@@ -357,12 +359,38 @@ tlm::tlm_sync_enum Sequencer::ComputeReturn::nb_transport_bw(ComputeRequest& req
 void Sequencer::compute_done(Picoseconds now, std::uint32_t tile, unsigned engine) {
   Core& c = cores_[tile];
   settle(now, tile, c);
+  if (!sharing_.empty() && extend(now, tile, c, engine)) return;
   c.busy &= static_cast<std::uint8_t>(~(1u << engine));
   c.ready |= static_cast<std::uint8_t>(1u << engine);
   const std::uint32_t key = c.running[engine];
   finish(now, tile, c, key >> kSlotShift, key & kIndexMask);
   run(now, tile, c);
   judge(c);
+}
+
+/// Whether background calls have held up a computation since it began, or was last extended: it
+/// goes on for what they took. They may take some of that as well, so it is looked at again then.
+bool Sequencer::extend(Picoseconds now, std::uint32_t tile, Core& c, unsigned engine) {
+  Sharing& s = sharing_[tile];
+  const Picoseconds taken =
+      whole_picoseconds(share_ * static_cast<double>(s.time(now) - s.begun[engine]));
+  const Picoseconds more = taken - s.extended[engine];
+  if (more == 0) return false;
+  s.extended[engine] = taken;
+  c.stall_from[engine] = kNever;
+  TileStatistics& stats = stats_[static_cast<TileId>(tile)];
+  (engine == 0 ? stats.matrix_busy : stats.vector_busy) += more;
+  queue_.push(now + more, EventClass::compute, tile, engine, 0);
+  return true;
+}
+
+/// Notes when the background of a tile begins and ceases to wait for a message.
+void Sequencer::note_receive(Picoseconds now, std::uint32_t tile, const Core& c) {
+  Sharing& s = sharing_[tile];
+  const bool waits = c.blocked[kRecv] == kMessage;
+  if (waits == (s.since != kNever)) return;
+  s.ended = s.time(now);
+  s.since = waits ? now : kNever;
 }
 
 // --- Issue --------------------------------------------------------------------------------------
@@ -373,6 +401,7 @@ void Sequencer::run(Picoseconds now, std::uint32_t tile, Core& c) {
     c.ready &= static_cast<std::uint8_t>(c.ready - 1);
     advance(now, tile, c, engine);
   }
+  if (c.background && !sharing_.empty()) note_receive(now, tile, c);
 }
 
 // Issues from one engine until it blocks, and notes on what.
@@ -523,6 +552,10 @@ bool Sequencer::compute(Picoseconds now, std::uint32_t tile, Core& c, const Inst
   ComputePhase phase = ComputePhase::begin;
   sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
   c.busy |= mask;
+  if (!sharing_.empty()) {
+    sharing_[tile].begun[engine] = sharing_[tile].time(now);
+    sharing_[tile].extended[engine] = 0;
+  }
   if (wires_[tile].compute->nb_transport_fw(request, phase, delay) != tlm::TLM_COMPLETED) {
     return false;
   }

@@ -42,6 +42,7 @@ std::vector<std::string> schema_keys() {
                                 "tile.vector.throughput",
                                 "tile.sram.capacity",
                                 "tile.sram.bandwidth",
+                                "tile.collective_share",
                                 "noc.link_bandwidth",
                                 "noc.hop_latency",
                                 "noc.die_link_bandwidth",
@@ -168,6 +169,7 @@ void read_tile(const Section& tile, MachineConfig& m) {
   m.sram.capacity = read_capacity(sram);
   m.sram.bandwidth = sram.bandwidth("bandwidth", Bandwidth::unlimited());
   check_transfer_time(sram, "bandwidth", m.sram.bandwidth, m.sram.capacity, "one SRAM");
+  m.collective_share = tile.number("collective_share", 0, 0.9, 0);
 }
 
 /// Links of a mesh, by kind.

@@ -94,8 +94,9 @@ class KernelBuilder {
   int share_statistics(KernelList& list, const Operator& op, const std::vector<Access>& inputs,
                        int passes, Phase phase) const;
 
-  static void continue_or_open(KernelList& list, const Operator& op, const std::string& tensor,
-                               const std::string& name, Phase phase);
+  /// A vector operator joins the newest kernel, which makes `tensor`, or gets one of its own.
+  void continue_or_open(KernelList& list, const Operator& op, const std::string& tensor,
+                        const std::string& name, Phase phase) const;
 
   // --- fused attention ---
 

@@ -195,8 +195,8 @@ int KernelBuilder::share_statistics(KernelList& list, const Operator& op,
 
 void KernelBuilder::continue_or_open(KernelList& list, const Operator& op,
                                      const std::string& tensor, const std::string& name,
-                                     Phase phase) {
-  if (pointwise(op) && list.can_extend(tensor)) {
+                                     Phase phase) const {
+  if (o_.fuse_pointwise && pointwise(op) && list.can_extend(tensor)) {
     list.kernels.back().name += "+" + name;
   } else {
     list.open(name, phase);

@@ -248,7 +248,13 @@ void read_training(const Section& root, PlanConfig& plan) {
   const bool inference = plan.mode == Mode::inference;
   plan.recomputation = read_recomputation(root, plan.pipeline);
   plan.where_recomputation = root.where("recomputation");
-  plan.fuse_attention = root.choice<bool>("fusion", {{"none", false}, {"attention", true}}, "none");
+  enum class Fusion { none, pointwise, attention };
+  const auto fusion = root.choice<Fusion>(
+      "fusion",
+      {{"pointwise", Fusion::pointwise}, {"none", Fusion::none}, {"attention", Fusion::attention}},
+      "pointwise");
+  plan.fuse_pointwise = fusion != Fusion::none;
+  plan.fuse_attention = fusion == Fusion::attention;
   plan.where_fusion = root.where("fusion");
   plan.fp32_gradients =
       root.choice<bool>("gradients", {{"as_weights", false}, {"fp32", true}}, "as_weights");

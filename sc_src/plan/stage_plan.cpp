@@ -151,6 +151,7 @@ KernelOptions StagePlanner::kernel_options(std::int64_t samples, const Dropped& 
   o.tensor_chunks = plan_.overlap.tensor_chunks;
   o.dropped = dropped;
   o.fuse_attention = plan_.fuse_attention;
+  o.fuse_pointwise = plan_.fuse_pointwise;
   o.split_backward = plan_.splits_backward();
   return o;
 }
@@ -287,7 +288,7 @@ StagePlan StagePlanner::plan_stage(int stage, const std::vector<StageRange>& vir
         machine_.y(placement_.tile(stage, 0, 0)), kSmallestDepth,
         smallest_footprint(bytes_of(plan_.precision)),
         plan_.fuse_attention ? "; fusion: attention needs more, whole heads of keys and values as "
-                               "deep with their gradients; fusion: none does not"
+                               "deep with their gradients; fusion: pointwise does not"
                              : ""));
   }
   return s;
@@ -540,7 +541,7 @@ std::string StagePlanner::advice() const {
   if (const std::string way = advised_offload(); !way.empty()) ways.push_back(way);
   if (training && !plan_.fuse_attention) {
     PlanConfig v = plan_;
-    v.fuse_attention = true;
+    v.fuse_pointwise = v.fuse_attention = true;
     if (fits(v)) ways.push_back("fusion: attention");
   }
   const bool keeps_all = training && plan_.recomputation == Recomputation::none;

@@ -29,10 +29,12 @@ struct Overlapped : Script {
   void background(std::uint32_t after = 0) {
     program.groups[0].background.push_back({ring, 0, 0, after});
   }
-  /// Runs sealed on a 2 x 2 mesh.
-  const RunStatistics& run() {
+  /// Runs sealed on a 2 x 2 mesh, whose engines give `share` to collectives in the background.
+  const RunStatistics& run(double share = 0) {
     program.seal();
-    return Script::run(mesh(2, 2));
+    MachineConfig m = mesh(2, 2);
+    m.collective_share = share;
+    return Script::run(m);
   }
   std::uint32_t work = 0, ring = 0;
 };
@@ -79,6 +81,42 @@ TEST_P(RingBesideCompute, TakesTheLongerOfTheTwo) {
   expect_consistent(r);
 }
 INSTANTIATE_TEST_SUITE_P(Compute, RingBesideCompute, testing::Values(5000, 18000, 30000));
+
+// While the ring is under way the engines run at 1 - s of their rate: a computation that it covers
+// takes C / (1 - s); one that outlasts it makes up for s of its time.
+class RingOnTheEngines : public testing::TestWithParam<Picoseconds> {};
+TEST_P(RingOnTheEngines, TakesItsShare) {
+  constexpr double share = 0.25;
+  const Picoseconds compute = GetParam(), covered = compute * 4 / 3;
+  const Picoseconds expected = covered <= kRingTime ? covered : compute + kRingTime / 4;
+  Overlapped s(static_cast<double>(compute));
+  s.call();
+  s.background();
+  const RunStatistics& r = s.run(share);
+  EXPECT_EQ(r.end, std::max(expected, kRingTime));
+  for (const TileId t : kRing) {
+    EXPECT_EQ(state(r, t, TileState::matrix), expected);
+    EXPECT_EQ(r.tiles[t].matrix_busy, expected);
+    EXPECT_EQ(active(r, t, Cause::data), kRingTime);
+    EXPECT_EQ(state(r, t, TileState::data_wait), r.end - expected);
+  }
+  expect_consistent(r);
+}
+INSTANTIATE_TEST_SUITE_P(Compute, RingOnTheEngines, testing::Values(3000, 9000, 13500, 30000));
+
+// The second computation begins beside the ring and the third after it.
+TEST(Background, EveryComputationGivesForItsOwnTime) {
+  Overlapped s(12000);
+  for (int i = 0; i < 3; ++i) s.call();
+  s.background();
+  EXPECT_EQ(s.run(0.25).end, 3 * 12000u + kRingTime / 4);
+}
+
+TEST(Background, ACollectiveOfTheCallsThemselvesTakesNothing) {
+  Overlapped s(20000);
+  s.program.groups[0].calls = {{s.work, 0, 0, 0}, {s.ring, 0, 0, 0}, {s.work, 0, 0, 0}};
+  EXPECT_EQ(s.run(0.25).end, 2 * 20000u);  // the ring runs beside the second computation
+}
 
 TEST(Background, ACallThatNeedsItWaitsForTheRing) {
   Overlapped s(1000);

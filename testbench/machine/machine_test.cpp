@@ -70,6 +70,7 @@ TEST(Machine, ReadsValuesAndDefaults) {
   EXPECT_EQ(m.vector.throughput.value(), 512e9);
   EXPECT_EQ(m.sram.capacity.value(), 3.0 * 1024 * 1024);
   EXPECT_TRUE(m.sram.bandwidth.is_unlimited());
+  EXPECT_EQ(m.collective_share, 0);
   EXPECT_EQ(m.noc.die_link.bandwidth.value(), 1024e9);
   EXPECT_EQ(m.noc.die_link.latency.value(), 1e-9);
   EXPECT_EQ(m.noc.routing, "xy");

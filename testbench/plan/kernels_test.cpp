@@ -474,6 +474,38 @@ TEST(Recompute, AnySetOfOperatorsIsConsistent) {
   }
 }
 
+/// What the kernels read and write, weights and all.
+std::int64_t moved(const std::vector<Kernel>& kernels) {
+  std::int64_t sum = 0;
+  for (const Kernel& k : kernels) {
+    sum += k.a.bytes + k.b.bytes;
+    for (const Access& r : k.reads) sum += r.bytes;
+    for (const Access& w : k.writes) sum += w.bytes;
+  }
+  return sum;
+}
+
+// Scores and the results of both projections are written and read again, and two residuals and the
+// result of the up projection, which are written anyway, are read.
+TEST(SeparateKernels, EachOperatorIsOneAndItsResultIsMoved) {
+  const Graph g = build_graph(gpt());
+  const std::int64_t s = 256, h = 512, a = 8, b = 3;
+  const std::int64_t sbh = s * b * h * 2, scores = a * s * s * b * 2;
+  KernelOptions o = options(1, b, false);
+  const BlockKernels fused = make_kernels(layer(g), o);
+  o.fuse_pointwise = false;
+  const BlockKernels separate = make_kernels(layer(g), o);
+  EXPECT_EQ(separate.forward.size(), layer(g).operators.size());
+  for (std::size_t i = 0; i < separate.forward.size(); ++i) {
+    EXPECT_EQ(separate.forward[i].name, layer(g).operators[i].name);
+  }
+  EXPECT_EQ(moved(separate.forward) - moved(fused.forward), 2 * scores + (2 + 2 + 1 + 4) * sbh);
+  EXPECT_GT(moved(separate.backward), moved(fused.backward));
+  EXPECT_EQ(separate.stash_bytes(), fused.stash_bytes());
+  EXPECT_DOUBLE_EQ(flop(separate.forward), flop(fused.forward));
+  EXPECT_DOUBLE_EQ(flop(separate.backward), flop(fused.backward));
+}
+
 TEST(FusedAttention, KeepsNoScoresAndMakesThemAgainInBackward) {
   for (const DecoderConfig& c : {gpt(), llama()}) {
     const Graph g = build_graph(c);

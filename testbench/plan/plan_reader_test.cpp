@@ -225,9 +225,15 @@ TEST(Plan, InferenceHasNeitherRecomputationNorOptimizer) {
               AllOf(HasSubstr("p.yaml:4: recomputation"), HasSubstr("no backward pass")));
 }
 
-TEST(Plan, AttentionMayBeFused) {
-  EXPECT_FALSE(read(kPlan).fuse_attention);
+TEST(Plan, KernelsMayBeFused) {
+  for (const PlanConfig& p : {read(kPlan), read(kPlan, {"fusion=pointwise"})}) {
+    EXPECT_TRUE(p.fuse_pointwise);
+    EXPECT_FALSE(p.fuse_attention);
+  }
+  EXPECT_TRUE(read(kPlan, {"fusion=attention"}).fuse_pointwise);
   EXPECT_TRUE(read(kPlan, {"fusion=attention"}).fuse_attention);
+  EXPECT_FALSE(read(kPlan, {"fusion=none"}).fuse_pointwise);
+  EXPECT_FALSE(read(kPlan, {"fusion=none"}).fuse_attention);
   EXPECT_THAT(error_of(kPlan, {"fusion=all"}), HasSubstr("none, attention"));
 }
 

@@ -51,6 +51,36 @@ TEST(PlatformBinaries, Wafer) {
   EXPECT_THAT(outcome.out, testing::HasSubstr(expected));
 }
 
+// The hand-made cluster too: messages inside a node and between nodes.
+TEST(PlatformBinaries, Cluster) {
+  const TemporaryFolder folder;
+  const std::string model = "workloads/models/megatron-22b.yaml",
+                    plan = folder.write("plan.yaml", R"(plan: two-nodes
+parallelism: { pipeline: 2, tensor: 8, data: 2 }
+batch: { global: 8, micro: 1 }
+recomputation: full
+)"),
+                    platform_file = "platforms/a100-cluster.yaml";
+  const Outcome run = tilewright(
+      {"run", "--platform", platform_file, "--model", model, "--plan", plan, "--json", "-"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const double seconds = nlohmann::json::parse(run.out).at("iteration_time_s");
+  const Outcome outcome = platform("cluster", {platform_file, model, plan});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  char expected[64];
+  std::snprintf(expected, sizeof expected, "iteration %.12g s", seconds);
+  EXPECT_THAT(outcome.out, testing::HasSubstr("48 nodes of 8 devices"));
+  EXPECT_THAT(outcome.out, testing::HasSubstr(expected));
+}
+
+TEST(PlatformBinaries, ClusterSaysWhatItNeeds) {
+  const Outcome outcome =
+      platform("cluster", {"platforms/tx8-die.yaml", "workloads/models/gpt2/config.json",
+                           "workloads/plans/gpt2-tx8-die.yaml"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, testing::HasSubstr("tx8-die.yaml: wanted: a cluster without taper"));
+}
+
 TEST(PlatformBinaries, WaferSaysWhatItNeeds) {
   const Outcome outcome = platform("wafer");
   EXPECT_EQ(outcome.exit_code, 2);

@@ -135,6 +135,14 @@ class Sequencer : public EventHandler, public MemoryClient {
     Picoseconds under_way = 0;  // time above 0
     Picoseconds overdue = 0;    // time at 0 that the tile waited for the cause
   };
+  // What background calls take of a tile's engines; times count while one of their receives waits.
+  struct Sharing {
+    Picoseconds since = kNever;             // when the receive began to wait; kNever: none does
+    Picoseconds ended = 0;                  // time of the receives before it
+    std::array<Picoseconds, 2> begun{};     // by engine: time when its computation began
+    std::array<Picoseconds, 2> extended{};  // by engine: what its computation was extended by
+    Picoseconds time(Picoseconds now) const { return ended + (since == kNever ? 0 : now - since); }
+  };
   struct Wires {
     CallReturn* driver = nullptr;
     ComputeInterface* compute = nullptr;
@@ -179,6 +187,8 @@ class Sequencer : public EventHandler, public MemoryClient {
   bool compute(Picoseconds now, std::uint32_t tile, Core& c, const Instruction& ins,
                std::uint32_t key);
   void compute_done(Picoseconds now, std::uint32_t tile, unsigned engine);
+  void note_receive(Picoseconds now, std::uint32_t tile, const Core& c);
+  bool extend(Picoseconds now, std::uint32_t tile, Core& c, unsigned engine);
   void send(Picoseconds now, std::uint32_t tile, Core& c, const Instruction& ins);
   bool receive(std::uint32_t tile, Core& c, const Segment& segment, const Instruction& ins);
   bool deliver(std::uint32_t tile, Core& c, Packet& p);
@@ -261,6 +271,8 @@ class Sequencer : public EventHandler, public MemoryClient {
   std::vector<Mailbox> mailboxes_;       // tile × channel
   std::vector<std::uint8_t> announced_;  // by channel: messages enter the mailbox when injected
   std::vector<Transit> transits_;        // tile × cause
+  double share_;                         // of the engines, MachineConfig::collective_share
+  std::vector<Sharing> sharing_;         // by tile; empty when they share nothing
   std::vector<Wires> wires_;
   std::vector<ComputeRequest> requests_;  // tile × 2
   std::vector<CallInput> call_inputs_;

@@ -144,6 +144,9 @@ struct MachineConfig {
   MatrixConfig matrix;
   VectorConfig vector;
   SramConfig sram;
+  /// Part of the matrix and vector engines' rates that collectives in the background take: they run
+  /// on the engines themselves, as on a GPU.
+  double collective_share = 0;
   NocConfig noc;
   DramConfig dram;  ///< no sites: the machine has none
   /// The second memory tier, behind controllers of its own (`bandwidth` model): memory of the host

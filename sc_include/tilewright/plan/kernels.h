@@ -110,6 +110,7 @@ struct KernelOptions {
   int tensor_chunks = 1;
   Dropped dropped{};
   bool fuse_attention = false;  ///< scores, softmax and context in one kernel
+  bool fuse_pointwise = true;   ///< pointwise operators in the kernel that makes their input
   /// Weight gradients run later than the backward pass. The gradients that they read, and those
   /// that pass between blocks, are then kept per micro-batch, like saved activations.
   bool split_backward = false;

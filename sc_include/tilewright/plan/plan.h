@@ -108,6 +108,8 @@ struct PlanConfig {
   Offload offload;
   /// Scores, softmax and context are one kernel, which never writes the scores (arXiv 2205.14135).
   bool fuse_attention = false;
+  /// Pointwise operators join the kernel that makes what they read; else each is one of its own.
+  bool fuse_pointwise = true;
   OptimizerKind optimizer = OptimizerKind::adam;
   Mode mode = Mode::training;
   DType precision = DType::fp16;  ///< fp16 and bf16 are mixed precision
