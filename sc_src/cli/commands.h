@@ -9,6 +9,7 @@ namespace tilewright::cli {
 /// Arguments after the command's name. The commands print their result to stdout and throw on
 /// failure; the caller turns exceptions into messages and exit codes.
 void run_command(const std::vector<std::string>& arguments);
+void compare_command(const std::vector<std::string>& arguments);
 void describe_command(const std::vector<std::string>& arguments);
 void network_command(const std::vector<std::string>& arguments);
 void program_command(const std::vector<std::string>& arguments);

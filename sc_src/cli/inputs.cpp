@@ -21,8 +21,10 @@ void add_input_options(po::options_description& options) {
   add("help", "this text");
 }
 
-Inputs read_inputs(const po::variables_map& values) {
-  const Overrides overrides(list_of(values, "set"));
+Inputs read_inputs(const po::variables_map& values, const std::vector<std::string>& more) {
+  std::vector<std::string> sets = list_of(values, "set");
+  sets.insert(sets.end(), more.begin(), more.end());
+  const Overrides overrides(sets);
   Inputs inputs;
   if (values.count("platform") > 0) {
     const Document document = Document::load(text_of(values, "platform"), "platform", overrides);

@@ -38,7 +38,9 @@ struct Inputs {
 };
 
 /// Reads the files named by the options, and refuses overrides that none of them used. The plan's
-/// sequence, if it has one, is the model's. Throws InputError.
-Inputs read_inputs(const boost::program_options::variables_map& values);
+/// sequence, if it has one, is the model's. `more` overrides come after those of --set. Throws
+/// InputError.
+Inputs read_inputs(const boost::program_options::variables_map& values,
+                   const std::vector<std::string>& more = {});
 
 }  // namespace tilewright::cli

@@ -13,19 +13,27 @@ void add_link_options(po::options_description& options) {
       "one");
   add("heat-map", po::value<std::string>()->value_name("FILE"),
       "draw the mesh with the load of its links as SVG");
+  add("latencies", po::value<std::string>()->value_name("FILE"),
+      "count how long messages, loads and stores take, by cause, and write the histograms as CSV; "
+      "the report then has the percentiles");
 }
 
 LinkFiles::LinkFiles(const po::variables_map& values, SimulateOptions& options)
-    : load_file_(text_of(values, "link-load")), map_file_(text_of(values, "heat-map")) {
+    : load_file_(text_of(values, "link-load")),
+      map_file_(text_of(values, "heat-map")),
+      latency_file_(text_of(values, "latencies")) {
   check_writable(load_file_);
   check_writable(map_file_);
+  check_writable(latency_file_);
   if (!load_file_.empty()) options.link_load = &load_;
   if (!map_file_.empty()) options.heat_map = &map_;
+  options.latencies = !latency_file_.empty();
 }
 
-void LinkFiles::write() const {
+void LinkFiles::write(const Result& result) const {
   if (!load_file_.empty()) write_file(load_file_, load_.str());
   if (!map_file_.empty()) write_file(map_file_, map_.str());
+  if (!latency_file_.empty()) write_file(latency_file_, latencies_csv(result));
 }
 
 }  // namespace tilewright::cli

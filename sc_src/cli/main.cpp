@@ -26,6 +26,8 @@ const char* const kHelp =
 Usage:
   tilewright run --platform FILE --model FILE --plan FILE [options]
                        simulate one iteration and report where its time goes
+  tilewright compare --platform FILE --model FILE --plan FILE [--first NAME] [--second NAME]
+                       simulate the job at two fidelities and show where they part
   tilewright describe [--platform FILE] [--model FILE] [--plan FILE] [options]
                        show what the files mean: values with their origin, sizes, FLOPs
   tilewright network [--mesh WxH] [--traffic NAME] [--load LIST] [options]
@@ -47,12 +49,13 @@ Exit codes: 0 done, 2 wrong input, 3 internal error, 4 the simulated program dea
 void dispatch(const std::vector<std::string>& arguments) {
   static const std::map<std::string, void (*)(const std::vector<std::string>&)> commands{
       {"run", run_command},
+      {"compare", compare_command},
       {"describe", describe_command},
       {"network", network_command},
       {"program", program_command}};
   if (arguments.empty()) {
     throw InputError(
-        "no command given: run, describe, network or program (see 'tilewright --help')");
+        "no command given: run, compare, describe, network or program (see 'tilewright --help')");
   }
   const std::string& first = arguments.front();
   std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
@@ -72,8 +75,8 @@ void dispatch(const std::vector<std::string>& arguments) {
     throw InputError(fmt::format(
         "unknown {} '{}'{} (see 'tilewright --help')", option ? "option" : "command", name,
         did_you_mean(name, option ? std::vector<std::string>{"--help", "--version"}
-                                  : std::vector<std::string>{"run", "describe", "network",
-                                                             "program", "help"})));
+                                  : std::vector<std::string>{"run", "compare", "describe",
+                                                             "network", "program", "help"})));
   }
   command->second(first == "help" ? std::vector<std::string>{"--help"} : rest);
 }

@@ -15,6 +15,7 @@
 #include <tilewright/hardware/traffic_networks.h>
 
 #include "commands.h"
+#include "fidelity.h"
 #include "files.h"
 #include "options.h"
 
@@ -69,6 +70,7 @@ CommandOptions network_options() {
   add("drain", number(20000), "cycles to wait for them before the load is called saturated");
   add("seed", number(1), "of the random numbers");
   add("csv", text("FILE"), "also write the table as CSV; - writes it to stdout in its place");
+  add("latencies", text("FILE"), "also write a histogram of the latencies at each load as CSV");
   add("help", "this text");
   return command;
 }
@@ -205,23 +207,37 @@ bool saturated(const LoadResult& r) { return r.unfinished > 0 || r.accepted < 0.
 
 std::string csv_of(const std::vector<LoadResult>& results) {
   std::string csv =
-      "offered,created,accepted,latency_mean,latency_p50,latency_p99,latency_max,routers_mean,"
+      "offered,created,accepted,latency_mean,latency_p50,latency_p95,latency_p99,latency_max,"
+      "routers_mean,"
       "packets,unfinished,cycles\n";
   for (const LoadResult& r : results) {
-    csv += fmt::format("{:.6g},{:.6g},{:.6g},{:.6g},{},{},{},{:.6g},{},{},{}\n", r.offered,
-                       r.created, r.accepted, r.latency_mean, r.latency_p50, r.latency_p99,
-                       r.latency_max, r.routers_mean, r.packets, r.unfinished, r.cycles);
+    csv += fmt::format("{:.6g},{:.6g},{:.6g},{:.6g},{},{},{},{},{:.6g},{},{},{}\n", r.offered,
+                       r.created, r.accepted, r.latency_mean, r.latency_p50, r.latency_p95,
+                       r.latency_p99, r.latency_max, r.routers_mean, r.packets, r.unfinished,
+                       r.cycles);
+  }
+  return csv;
+}
+
+std::string histograms_of(const std::vector<LoadResult>& results) {
+  std::string csv = "offered,from_cycles,to_cycles,count\n";
+  for (const LoadResult& r : results) {
+    for (const LatencyHistogram::Bin& bin : r.latencies.bins()) {
+      csv += fmt::format("{:.6g},{},{},{}\n", r.offered, bin.first, bin.last, bin.count);
+    }
   }
   return csv;
 }
 
 std::string table_of(const std::vector<LoadResult>& results) {
-  std::string text = fmt::format("{:>9} {:>9} {:>9} {:>6} {:>6} {:>8} {:>9}\n", "offered",
-                                 "accepted", "latency", "p50", "p99", "routers", "packets");
+  std::string text =
+      fmt::format("{:>9} {:>9} {:>9} {:>6} {:>6} {:>6} {:>6} {:>8} {:>9}\n", "offered", "accepted",
+                  "latency", "p50", "p95", "p99", "max", "routers", "packets");
   for (const LoadResult& r : results) {
-    text += fmt::format("{:>9.4f} {:>9.4f} {:>9.2f} {:>6} {:>6} {:>8.3f} {:>9}{}\n", r.offered,
-                        r.accepted, r.latency_mean, r.latency_p50, r.latency_p99, r.routers_mean,
-                        r.packets, saturated(r) ? "  saturated" : "");
+    text += fmt::format("{:>9.4f} {:>9.4f} {:>9.2f} {:>6} {:>6} {:>6} {:>6} {:>8.3f} {:>9}{}\n",
+                        r.offered, r.accepted, r.latency_mean, r.latency_p50, r.latency_p95,
+                        r.latency_p99, r.latency_max, r.routers_mean, r.packets,
+                        saturated(r) ? "  saturated" : "");
   }
   return text;
 }
@@ -247,7 +263,12 @@ void network_command(const std::vector<std::string>& arguments) {
   if (!parsed) return;
   const po::variables_map& values = *parsed;
   const std::string csv = text_of(values, "csv");
+  const std::string histograms = text_of(values, "latencies");
   check_writable(csv);
+  check_writable(histograms);
+  if (csv == "-" && histograms == "-") {
+    throw InputError("network: --csv and --latencies cannot both go to stdout");
+  }
 
   const FlitConfig config = config_of(values);
   check(config);
@@ -293,13 +314,10 @@ void network_command(const std::vector<std::string>& arguments) {
   EventQueue queue("events");
   std::unique_ptr<TrafficNetwork> network;
   const std::string fidelity = text_of(values, "fidelity");
-  if (fidelity == "flit") {
+  if (fidelity_named(fidelity, "network") == Fidelity::flit) {
     network = std::make_unique<FlitTraffic>(config, queue, 0);
-  } else if (fidelity == "message") {
-    network = std::make_unique<MessageTraffic>(config, queue, 0);
   } else {
-    throw InputError(fmt::format("network: unknown fidelity '{}'; known: flit, message{}", fidelity,
-                                 did_you_mean(fidelity, {"flit", "message"})));
+    network = std::make_unique<MessageTraffic>(config, queue, 0);
   }
   TrafficDriver driver(queue, 1, *network, config.width, config.height, config.period,
                        static_cast<std::uint32_t>(config.flit_bytes));
@@ -338,7 +356,8 @@ void network_command(const std::vector<std::string>& arguments) {
     summary += fmt::format("accepted at a load of 1    {:.4f}\n", accepted);
   }
   if (!csv.empty()) write_file(csv, csv_of(results));
-  if (csv == "-") return;
+  if (!histograms.empty()) write_file(histograms, histograms_of(results));
+  if (csv == "-" || histograms == "-") return;
   std::cout << fmt::format("{}x{} {}, {}, packets of {} flits\n\n", config.width, config.height,
                            fidelity, trace.empty() ? text_of(values, "traffic") : trace_file,
                            trace.empty() ? std::to_string(options.packet_flits)

@@ -10,7 +10,7 @@
 #include <tilewright/simulate/replay.h>
 
 #include "commands.h"
-#include "comparison.h"
+#include "fidelity.h"
 #include "files.h"
 #include "inputs.h"
 #include "link_files.h"
@@ -18,6 +18,7 @@
 #include "profile.h"
 #include "progress.h"
 #include "waves.h"
+#include "without_stragglers.h"
 
 namespace tilewright::cli {
 namespace po = boost::program_options;
@@ -39,6 +40,8 @@ CommandOptions program_options() {
   add("run", po::value<std::string>()->value_name("FILE"), "run the program of FILE on --platform");
   add("json", po::value<std::string>()->value_name("FILE"),
       "with --run: also write the result as JSON; - writes it to stdout in place of the report");
+  add("fidelity", po::value<std::string>()->value_name("NAME"),
+      "with --run: how closely to simulate the network, as 'tilewright run' has it");
   add_wave_options(command.options);
   add_link_options(command.options);
   return command;
@@ -65,7 +68,7 @@ void check(const po::variables_map& values, const char* mode,
 
 void dump(const po::variables_map& values) {
   check(values, "dump", {"platform", "model", "plan"},
-        {"json", "vcd", "vcd-scope", "vcd-from", "vcd-to"});
+        {"json", "fidelity", "vcd", "vcd-scope", "vcd-from", "vcd-to"});
   const std::string file = text_of(values, "dump");
   check_writable(file);
   const Inputs inputs = read_inputs(values);
@@ -104,11 +107,16 @@ void run(const po::variables_map& values) {
   SimulateOptions options;
   options.progress = [&bar](double fraction) { bar.update(fraction); };
   options.on_phase = [&profile](const char* phase) { profile.begin(phase); };
+  if (values.count("fidelity") > 0) {
+    options.fidelity = fidelity_named(text_of(values, "fidelity"), "program");
+  }
   profile.begin("read");
   const Inputs inputs = read_inputs(values);
   const Program program = load_program(file);
   WithoutStragglers without(inputs.platform->machine, [&](const MachineConfig& machine) {
-    return replay(machine, program, name_of(file)).iteration_time;
+    SimulateOptions same;
+    same.fidelity = options.fidelity;
+    return replay(machine, program, name_of(file), same).iteration_time;
   });
   WaveFiles waves(values, "program --run");
   options.waves = waves.options();
@@ -120,7 +128,7 @@ void run(const po::variables_map& values) {
   });
   result.time_without_stragglers = without.wait();
   profile.finish(result.events);
-  links.write();
+  links.write(result);
   if (!json.empty()) write_file(json, json_report(result));
   if (json != "-") std::cout << text_report(result);
   std::cout.flush();

@@ -11,7 +11,7 @@
 #include <tilewright/simulate/simulate.h>
 
 #include "commands.h"
-#include "comparison.h"
+#include "fidelity.h"
 #include "files.h"
 #include "inputs.h"
 #include "link_files.h"
@@ -19,6 +19,7 @@
 #include "profile.h"
 #include "progress.h"
 #include "waves.h"
+#include "without_stragglers.h"
 
 namespace tilewright::cli {
 namespace po = boost::program_options;
@@ -43,17 +44,12 @@ CommandOptions run_options() {
   add("check-protocol", po::bool_switch(),
       "put a TLM-2.0 base-protocol checker on every memory-side socket; the result is the same");
   add("fidelity", po::value<std::string>()->value_name("NAME")->default_value("message"),
-      "how closely to simulate: message (every tile, every message)");
+      "how closely to simulate the network: message (every message, buffers without limit) or "
+      "flit\n"
+      "(routers with virtual channels and credits; slow, for small jobs)");
   add_wave_options(command.options);
   add_link_options(command.options);
   return command;
-}
-
-/// Every tile and every message is what `run` simulates.
-void check_fidelity(const std::string& name) {
-  if (name == "message") return;
-  throw InputError(fmt::format("run: unknown fidelity '{}'; known: message{}", name,
-                               did_you_mean(name, {"message"})));
 }
 
 void require_inputs(const po::variables_map& values) {
@@ -79,13 +75,12 @@ void run_command(const std::vector<std::string>& arguments) {
     throw InputError("run: --json and --profile cannot both go to stdout");
   }
 
-  check_fidelity(text_of(values, "fidelity"));
-
   HostProfile profile;
   ProgressBar bar;
   SimulateOptions options;
   options.progress = [&bar](double fraction) { bar.update(fraction); };
   options.check_protocol = values["check-protocol"].as<bool>();
+  options.fidelity = fidelity_named(text_of(values, "fidelity"), "run");
   options.on_phase = [&profile](const char* phase) { profile.begin(phase); };
 
   profile.begin("read");
@@ -93,7 +88,9 @@ void run_command(const std::vector<std::string>& arguments) {
   const Graph& graph = inputs.model->graph;
   const PlanConfig& plan = inputs.plan->config;
   WithoutStragglers without(inputs.platform->machine, [&](const MachineConfig& machine) {
-    return simulate(machine, graph, plan).iteration_time;
+    SimulateOptions same;
+    same.fidelity = options.fidelity;
+    return simulate(machine, graph, plan, same).iteration_time;
   });
   WaveFiles waves(values, "run");
   options.waves = waves.options();
@@ -106,7 +103,7 @@ void run_command(const std::vector<std::string>& arguments) {
   result.time_without_stragglers = without.wait();
   profile.finish(result.events);
 
-  links.write();
+  links.write(result);
   if (!json.empty()) write_file(json, json_report(result));
   if (json != "-") std::cout << text_report(result);
   std::cout.flush();

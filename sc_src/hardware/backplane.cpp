@@ -16,20 +16,24 @@ const MachineConfig& checked(const MachineConfig& machine) {
   return machine;
 }
 
+/// Agents of the event queue: the controllers, the driver, the network.
+std::uint32_t controllers(const MachineConfig& machine) {
+  return static_cast<std::uint32_t>(machine.dram.sites.size() + machine.host.sites.size());
+}
+
 }  // namespace
 
 Backplane::Backplane(const MachineConfig& machine, const Program& program,
                      const BackplaneOptions& options)
     : queue("events", !options.in_step),
-      network(checked(machine), queue),
+      network_(make_network(options.fidelity, checked(machine), queue, controllers(machine) + 1)),
+      network(*network_),
       memory(machine, queue, network),
       sequencer(machine, program, queue, network, memory),
-      driver(
-          "driver",
-          WorkloadDriverConfig{
-              program, queue, static_cast<std::uint32_t>(machine.width()),
-              static_cast<std::uint32_t>(machine.height()), options.progress, machine.defects.delay,
-              static_cast<std::uint32_t>(machine.dram.sites.size() + machine.host.sites.size())}),
+      driver("driver",
+             WorkloadDriverConfig{program, queue, static_cast<std::uint32_t>(machine.width()),
+                                  static_cast<std::uint32_t>(machine.height()), options.progress,
+                                  machine.defects.delay, controllers(machine)}),
       machine_(machine) {
   costs_.try_emplace(1.0, machine, program, 1.0);
   for (const auto& [tile, speed] : machine.defects.speed) {

@@ -4,6 +4,7 @@
 // have just arrived included: the switch allocation does not see the channels this cycle's VC
 // allocation gives away (unless it speculates), and the VC allocation does not see the channels
 // this cycle's tails give back.
+#include <algorithm>
 #include <cstdlib>
 
 #include <tilewright/hardware/flit_network.h>
@@ -35,7 +36,9 @@ void FlitNetwork::step_router(std::uint32_t router) {
   if (r.vc_ports != 0) allocate_channels(router, r);
   if (r.waiting_ports != 0) finish_channels(router, r);
   if (slow_switch) match = finish_switch(router, r);
-  each_bit(match.inputs, [&](unsigned in) { traverse(router, r, in, match.vc[in]); });
+  for (unsigned i = 0; i < match.count; ++i) {
+    traverse(router, r, match.winners[i].in, match.winners[i].vc);
+  }
 
   r.vc_ports = r.switch_ports = r.waiting_ports = 0;
   for (unsigned port = 0; port < kPorts; ++port) {
@@ -51,7 +54,7 @@ void FlitNetwork::step_router(std::uint32_t router) {
 void FlitNetwork::start_head(std::uint32_t router, Router& r, unsigned port, unsigned vc,
                              std::uint64_t base) {
   VirtualChannel& c = channels(router, port)[vc];
-  const Flit& flit = place(router, port, vc, c.first);
+  const Flit& flit = place(r.in[port], vc, c.first);
   if (flit.head == 0) broken("a packet without a head", router, port);
   Packet& p = pool_[flit.packet];
   const auto [dx, dy] = topology_.hops(router, p.destination);
@@ -120,11 +123,15 @@ FlitNetwork::Match FlitNetwork::allocate_switch(std::uint32_t router, Router& r)
   std::uint32_t by_output[kPorts] = {}, grants[kPorts] = {};
   std::uint32_t outputs = 0;
   const std::uint32_t ports = config_.speculative ? r.switch_ports | r.vc_ports : r.switch_ports;
+  std::uint32_t busy = 0;  // outputs whose link has not finished a flit
+  each_bit(r.slow_ports, [&](unsigned out) {
+    if (r.out[out].busy >> kFraction > now_) busy |= 1u << out;
+  });
   each_bit(ports, [&](unsigned port) {
     if (stalled(router, port)) return;
     const InputUnit& in = r.in[port];
     const VirtualChannel* const channel = channels(router, port);
-    std::uint32_t offered = 0;
+    std::uint32_t offered = busy;
     const auto offer = [&](unsigned out, unsigned vc) {
       offered |= 1u << out;
       offers[port][out] = static_cast<std::uint8_t>(vc);
@@ -148,7 +155,7 @@ FlitNetwork::Match FlitNetwork::allocate_switch(std::uint32_t router, Router& r)
       each_bit(in.vc_request & ~early, speculate);
       each_bit(in.vc_request & early, speculate);
     }
-    outputs |= offered;
+    outputs |= offered & ~busy;
   });
 
   std::uint32_t granted = 0;
@@ -159,13 +166,18 @@ FlitNetwork::Match FlitNetwork::allocate_switch(std::uint32_t router, Router& r)
   });
   each_bit(granted, [&](unsigned port) {
     InputUnit& in = r.in[port];
-    const unsigned out = next_bit(grants[port], in.accept);
-    const unsigned vc = offers[port][out];
-    match.inputs |= 1u << port;
-    match.vc[port] = static_cast<std::uint8_t>(vc);
-    r.out[out].grant = static_cast<std::uint8_t>(port + 1 == kPorts ? 0 : port + 1);
-    in.accept = static_cast<std::uint8_t>(out + 1 == kPorts ? 0 : out + 1);
-    in.offset = static_cast<std::uint8_t>(vc + 1 == vcs_ ? 0 : vc + 1);
+    const auto accept = [&](unsigned out) {
+      const unsigned vc = offers[port][out];
+      match.add(port, vc);
+      r.out[out].grant = static_cast<std::uint8_t>(port + 1 == kPorts ? 0 : port + 1);
+      in.accept = static_cast<std::uint8_t>(out + 1 == kPorts ? 0 : out + 1);
+      in.offset = static_cast<std::uint8_t>(vc + 1 == stride_ ? 0 : vc + 1);
+    };
+    if (port == kLocal && lanes_ > 1) {
+      each_bit(grants[port], accept);  // as many inputs as it has links
+    } else {
+      accept(next_bit(grants[port], in.accept));
+    }
   });
   return match;
 }
@@ -215,14 +227,14 @@ void FlitNetwork::allocate_channels_at(std::uint32_t router, Router& r, unsigned
                                        const std::array<Mask, kPorts>& requests, Mask free) {
   std::uint32_t ports = 0;
   for (unsigned port = 0; port < kPorts; ++port) ports |= (requests[port] != 0 ? 1u : 0u) << port;
-  std::uint16_t* const grant = &grants_[(router * kPorts + out) * vcs_];
+  std::uint16_t* const grant = &grants_[(router * kPorts + out) * stride_];
 
   // By input channel: the output channels that grant it.
   std::array<std::array<Mask, kMaxVirtualChannels>, kPorts> granted;
   std::array<Mask, kPorts> winners{};
   each_bit(free, [&](unsigned out_vc) {
-    unsigned port = grant[out_vc] / vcs_;
-    const unsigned from = grant[out_vc] % vcs_;
+    unsigned port = grant[out_vc] / stride_;
+    const unsigned from = grant[out_vc] % stride_;
     Mask candidates = requests[port] >> from << from;
     if (candidates == 0) {
       // The round ends with the first channels of the port it began with.
@@ -238,11 +250,11 @@ void FlitNetwork::allocate_channels_at(std::uint32_t router, Router& r, unsigned
   for (unsigned port = 0; port < kPorts; ++port) {
     each_bit(winners[port], [&](unsigned vc) {
       VirtualChannel& c = channels(router, port)[vc];
-      const unsigned first = out * vcs_;
-      const unsigned start = c.accept >= first && c.accept < first + vcs_ ? c.accept - first : 0;
+      const unsigned first = out * stride_;
+      const unsigned start = c.accept >= first && c.accept < first + stride_ ? c.accept - first : 0;
       const unsigned out_vc = next_bit(granted[port][vc], start);
-      const unsigned all = kPorts * vcs_;
-      grant[out_vc] = static_cast<std::uint16_t>((port * vcs_ + vc + 1) % all);
+      const unsigned all = kPorts * stride_;
+      grant[out_vc] = static_cast<std::uint16_t>((port * stride_ + vc + 1) % all);
       c.accept = static_cast<std::uint16_t>((first + out_vc + 1) % all);
       c.out_vc = static_cast<std::uint8_t>(out_vc);
       if (config_.vc_allocation_delay > 1) {
@@ -292,12 +304,15 @@ void FlitNetwork::delay_switch(std::uint32_t router, Router& r, const Match& mat
     each_bit(in.switch_request, [&](unsigned vc) {
       channel[vc].due = static_cast<std::uint32_t>(
           now_ + static_cast<unsigned>(config_.switch_allocation_delay) - 1);
-      channel[vc].granted = (match.inputs >> port & 1u) != 0 && match.vc[port] == vc;
+      channel[vc].granted = false;
     });
     in.switch_pending |= in.switch_request;
     in.switch_request = 0;
     r.waiting_ports |= 1u << port;
   });
+  for (unsigned i = 0; i < match.count; ++i) {
+    channels(router, match.winners[i].in)[match.winners[i].vc].granted = true;
+  }
 }
 
 FlitNetwork::Match FlitNetwork::finish_switch(std::uint32_t router, Router& r) {
@@ -309,9 +324,7 @@ FlitNetwork::Match FlitNetwork::finish_switch(std::uint32_t router, Router& r) {
       if (channel[vc].due != static_cast<std::uint32_t>(now_)) return;
       in.switch_pending &= ~(Mask{1} << vc);
       in.switch_request |= Mask{1} << vc;
-      if (!channel[vc].granted) return;
-      match.inputs |= 1u << port;
-      match.vc[port] = static_cast<std::uint8_t>(vc);
+      if (channel[vc].granted) match.add(port, vc);
     });
   });
   return match;
@@ -324,8 +337,8 @@ void FlitNetwork::traverse(std::uint32_t router, Router& r, unsigned in, unsigne
   const Mask out_bit = Mask{1} << c.out_vc;
   if ((out.credit & out_bit) == 0) return;  // speculation: a channel without credit was allocated
 
-  Flit flit = place(router, in, vc, c.first);
-  c.first = static_cast<std::uint16_t>(c.first + 1u == depth_ ? 0 : c.first + 1u);
+  Flit flit = place(r.in[in], vc, c.first);
+  c.first = static_cast<std::uint16_t>(c.first + 1u == r.in[in].depth ? 0 : c.first + 1u);
   --c.count;
   std::uint16_t& credits = this->credits(router, c.out_port, c.out_vc);
   if (credits == 0) broken("a flit leaves without a credit", router, c.out_port);
@@ -346,26 +359,25 @@ void FlitNetwork::traverse(std::uint32_t router, Router& r, unsigned in, unsigne
 }
 
 void FlitNetwork::return_place(std::uint32_t router, unsigned port, unsigned vc, unsigned age) {
-  const unsigned wire =
-      1 + static_cast<unsigned>(port == kLocal ? config_.terminal_delay : config_.link_delay) - age;
+  const InputUnit& in = routers_[router].in[port];
+  const unsigned wire = 1 + in.wire - age;
   if (port == kLocal) {
     slot_at(now_ + wire).source_credits.push_back({router, vc});
     ++pending_;
     return;
   }
-  const InputUnit& in = routers_[router].in[port];
-  FlitTransfer credit;
+  LinkTransfer credit;
   credit.flit.vc = vc & 31u;
   credit.port = in.upstream_port;
   credit.cycles = static_cast<std::uint16_t>(wire + static_cast<unsigned>(config_.credit_delay));
-  FlitPhase phase = FlitPhase::credit;
-  sc_core::sc_time delay = age == 0 ? credit_time_ : credit_time_ - time_of(age);
+  LinkPhase phase = LinkPhase::credit;
+  sc_core::sc_time delay = time_of(credit.cycles);
   in.upstream->nb_transport_bw(credit, phase, delay);
 }
 
 void FlitNetwork::depart(std::uint32_t router, unsigned port, const Flit& flit, unsigned age) {
   ++hops_;
-  ++traffic_[router * kPorts + port];
+  count(router, port, flit);
   last_move_ = now_;
   const unsigned far = 1 + static_cast<unsigned>(config_.switch_traversal_delay) - age;
   if (port == kLocal) {
@@ -374,14 +386,56 @@ void FlitNetwork::depart(std::uint32_t router, unsigned port, const Flit& flit, 
     ++pending_;
     return;
   }
-  const OutputUnit& out = routers_[router].out[port];
-  FlitTransfer t;
+  OutputUnit& out = routers_[router].out[port];
+  if (!probes_.empty()) tell_claim(router, port, flit, age);
+  LinkTransfer t;
   t.flit = flit;
   t.port = out.far_port;
-  t.cycles = static_cast<std::uint16_t>(far + static_cast<unsigned>(config_.link_delay));
-  FlitPhase phase = FlitPhase::flit;
-  sc_core::sc_time delay = age == 0 ? flit_time_ : flit_time_ - time_of(age);
+  t.cycles = static_cast<std::uint16_t>(far + out.wire + (out.step == kOne ? 0 : occupy(out)));
+  LinkPhase phase = LinkPhase::flit;
+  sc_core::sc_time delay = time_of(t.cycles);
   out.link->nb_transport_fw(t, phase, delay);
+}
+
+// Takes the link for a flit. Returns the cycles this takes beyond the first one.
+unsigned FlitNetwork::occupy(OutputUnit& out) const {
+  out.busy = std::max(out.busy, now_ << kFraction) + out.step;
+  return static_cast<unsigned>(((out.busy + kOne - 1) >> kFraction) - now_ - 1);
+}
+
+// A packet's bytes, and its message with the last one, count when the tail passes.
+void FlitNetwork::count(std::uint32_t router, unsigned port, const Flit& flit) {
+  Traffic& t = traffic_[router * kPorts + port];
+  ++t.flits;
+  if (flit.tail == 0) return;
+  const auto limit = static_cast<std::uint32_t>(config_.packet_flits);
+  const std::uint32_t flits = messages_[flit.packet].flits, end = flit.index + 1;
+  const std::uint32_t begin = limit == 0 ? 0 : flit.index / limit * limit;
+  const std::uint64_t bytes = pool_[flit.packet].bytes;
+  t.bytes += bytes_before(end, bytes, flits) - bytes_before(begin, bytes, flits);
+  if (end == flits) ++t.messages;
+}
+
+/// Out of line, to keep it out of the way of those whom nobody watches.
+[[gnu::cold]] void FlitNetwork::tell_claim(std::uint32_t router, unsigned port, const Flit& flit,
+                                           unsigned age) {
+  const OutputUnit& out = routers_[router].out[port];
+  const Packet& p = pool_[flit.packet];
+  const std::uint32_t flits = messages_[flit.packet].flits;
+  const std::uint64_t bytes =
+      bytes_before(flit.index + 1, p.bytes, flits) - bytes_before(flit.index, p.bytes, flits);
+  const auto time = [this](std::uint64_t cycles) {
+    return (cycles >> kFraction) * config_.period +
+           (((cycles & (kOne - 1)) * config_.period + kOne / 2) >> kFraction);
+  };
+  // Behind the crossbar.
+  const std::uint64_t ahead =
+      std::uint64_t{1u + static_cast<unsigned>(config_.switch_traversal_delay) - age} << kFraction;
+  const std::uint64_t start = std::max(out.busy, now_ << kFraction) + ahead;
+  for (Probe* probe : probes_) {
+    probe->link_claimed(now_ * config_.period, topology_.first_link(router) + port,
+                        now_ * config_.period, time(start), time(start + out.step), p, bytes);
+  }
 }
 
 }  // namespace tilewright

@@ -58,26 +58,43 @@ void MemorySystem::start(Picoseconds now, const MemoryRequest& request) {
   const TargetRange all = targets(tier(request.space), tile);
   const std::uint64_t count = all.size();
   const std::uint32_t transfer = transfers_.allocate();
-  transfers_.all[transfer] = {tile, request.token, 0, 0, client_};
+  transfers_.all[transfer] = {tile,
+                              request.token,
+                              0,
+                              0,
+                              client_,
+                              now,
+                              request.space == Space::host ? Cause::offload : Cause::memory};
   ++under_way_[tile][write ? 1 : 0];
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t own = share(request.bytes, count, i), first = share(request.head, count, i);
     if (own == 0) break;
     const std::uint32_t target = all.first + static_cast<std::uint32_t>(i);
-    const auto add = [&](std::uint64_t part_bytes, std::uint64_t carried, std::uint32_t rest) {
+    const auto add = [&](std::uint64_t part_bytes, std::uint64_t carried, std::uint32_t rest,
+                         bool head) {
       const std::uint32_t part = parts_.allocate();
-      parts_.all[part] = {part_bytes, carried,   kNever, now,  issued_++, transfer,
-                          tile,       kNoOrigin, target, rest, write,     request.background};
+      parts_.all[part] = {part_bytes, carried, kNever, now,   issued_++,          transfer, tile,
+                          kNoOrigin,  target,  rest,   write, request.background, head};
       ++transfers_.all[transfer].parts;
+      if (head) ++transfers_.all[transfer].heads;
       return part;
     };
+    const std::uint64_t burst = network_.burst();
+    if (burst != Network::kWhole && targets_[target].site != tile) {
+      for (std::uint64_t at = 0; at < own;) {
+        const bool head = first < own && at < first;
+        const std::uint64_t bytes = std::min(burst, (head ? first : own) - at);
+        send(now, add(bytes, 0, kNoPart, head));
+        at += bytes;
+      }
+      continue;
+    }
     std::uint32_t part = kNoPart;
     if (first > 0 && first < own) {
-      part = add(own - first, first, kNoPart);
-      part = add(first, 0, part);
-      ++transfers_.all[transfer].heads;
+      part = add(own - first, first, kNoPart, false);
+      part = add(first, 0, part, true);
     } else {
-      part = add(own, 0, kNoPart);
+      part = add(own, 0, kNoPart, false);
     }
     send(now, part);
   }
@@ -126,7 +143,8 @@ void MemorySystem::access(Picoseconds now, std::uint32_t tile, tlm::tlm_generic_
                           const unsigned char* enables, const std::vector<AccessPiece>& pieces,
                           MemoryClient& client, std::uint32_t token) {
   const std::uint32_t transfer = transfers_.allocate();
-  transfers_.all[transfer] = {tile, token, static_cast<std::uint32_t>(pieces.size()), 0, &client};
+  transfers_.all[transfer] = {
+      tile, token, static_cast<std::uint32_t>(pieces.size()), 0, &client, now, Cause::memory};
   for (const AccessPiece& piece : pieces) {
     const std::uint32_t origin = origins_.allocate();
     origins_.all[origin] = {&payload, enables, piece.address, piece.offset};
@@ -142,6 +160,7 @@ void MemorySystem::access(Picoseconds now, std::uint32_t tile, tlm::tlm_generic_
                         foreign_target(tile, piece.dram),
                         kNoPart,
                         payload.is_write(),
+                        false,
                         false};
     send(now, part);
   }
@@ -257,7 +276,7 @@ void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
 
 void MemorySystem::part_done(Picoseconds now, std::uint32_t part) {
   const std::uint32_t index = parts_.all[part].transfer;
-  const bool head = parts_.all[part].rest != kNoPart, write = parts_.all[part].write;
+  const bool head = parts_.all[part].head, write = parts_.all[part].write;
   const std::uint32_t origin = parts_.all[part].origin;
   if (origin != kNoOrigin) origins_.free.push_back(origin);
   parts_.free.push_back(part);
@@ -269,6 +288,9 @@ void MemorySystem::part_done(Picoseconds now, std::uint32_t part) {
   }
   if (now_at.parts > 0) return;
   transfers_.free.push_back(index);
+  if (latencies_ != nullptr && origin == kNoOrigin) {
+    (*latencies_)[static_cast<std::size_t>(now_at.cause)].add(now - now_at.started);
+  }
   if (head) now_at.client->memory_head(now, now_at.tile, now_at.token);
   now_at.client->memory_done(now, now_at.tile, now_at.token);
   // Last: observers are told before it changes. Accesses of foreign modules are not the tile's.

@@ -9,9 +9,9 @@ namespace tilewright {
 struct Platform::Parts {
   Parts(const MachineConfig& machine, const Program& program, const PlatformOptions& given)
       : options(given),
-        backplane(
-            machine, program,
-            {given.progress, given.in_step || given.external_memory || given.external_compute}),
+        backplane(machine, program,
+                  {given.progress, given.in_step || given.external_memory || given.external_compute,
+                   given.fidelity}),
         drams(static_cast<std::uint32_t>(machine.dram.sites.size())) {}
 
   PlatformOptions options;  // keeps what stands between the sockets
@@ -116,6 +116,10 @@ void Platform::watch_dram(DramId dram, Probe& probe) {
   if (parts_->controllers[index(dram)]) parts_->controllers[index(dram)]->watch(probe);
 }
 void Platform::watch_links(Probe& probe) { parts_->backplane.network.watch(probe); }
+void Platform::count_latencies(std::vector<LatencyHistogram>& by_cause) {
+  parts_->backplane.sequencer.count_latencies(by_cause);
+  parts_->backplane.memory.count_latencies(by_cause);
+}
 TileView Platform::view(TileId tile) const { return parts_->backplane.sequencer.view(index(tile)); }
 std::size_t Platform::dram_queue(DramId dram) const {
   const auto& controller = parts_->controllers[index(dram)];

@@ -275,6 +275,9 @@ bool Sequencer::deliver(std::uint32_t tile, Core& c, Packet& p) {
     return true;
   }
   p.arrived = true;
+  if (latencies_ != nullptr) {
+    (*latencies_)[static_cast<std::size_t>(p.cause)].add(queue_.now() - p.injected);
+  }
   arrive(queue_.now(), tile, p.cause);
   const std::uint16_t channel = p.channel;  // the packet is gone once received
   Core* receiver = &c;

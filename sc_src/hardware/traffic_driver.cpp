@@ -117,8 +117,12 @@ LoadResult TrafficDriver::simulate() {
     r.latency_mean = static_cast<double>(latency_sum_) / count;
     r.routers_mean = static_cast<double>(routers_sum_) / count;
     r.latency_p50 = percentile(histogram_, latency_count_, 0.50);
+    r.latency_p95 = percentile(histogram_, latency_count_, 0.95);
     r.latency_p99 = percentile(histogram_, latency_count_, 0.99);
     r.latency_max = histogram_.size() - 1;
+    for (std::size_t i = 0; i < histogram_.size(); ++i) {
+      if (histogram_[i] > 0) r.latencies.add(i, histogram_[i]);
+    }
   }
   // What is left of this measurement must not disturb the next one.
   network_.reset();
@@ -159,7 +163,7 @@ void TrafficDriver::create_recorded(Picoseconds now) {
 
 void TrafficDriver::send(std::uint32_t source, std::uint32_t destination, std::uint32_t flits,
                          Picoseconds now) {
-  Packet& p = network_.allocate();
+  Packet& p = network_.network().allocate();
   p.bytes = std::uint64_t{flits} * flit_bytes_;
   p.source = source;
   p.destination = destination;
@@ -183,12 +187,12 @@ void TrafficDriver::deliver(Packet& p, Picoseconds now) {
       ++histogram_[latency];
       latency_sum_ += latency;
       ++latency_count_;
-      const auto [dx, dy] = network_.topology().hops(p.source, p.destination);
+      const auto [dx, dy] = network_.network().topology().hops(p.source, p.destination);
       routers_sum_ += static_cast<std::uint64_t>(std::abs(dx) + std::abs(dy) + 1);
       --outstanding_;
     }
   }
-  network_.free(p);
+  network_.network().free(p);
   finish_if_done(now);
 }
 
@@ -203,7 +207,7 @@ void TrafficDriver::handle(Picoseconds now, EventClass type, std::uint32_t tile,
                            const Event* events, std::size_t count) {
   if (type == EventClass::delivery) {
     for (std::size_t i = 0; i < count; ++i) {
-      deliver(network_.packet(static_cast<std::uint32_t>(events[i].slot())), now);
+      deliver(network_.network().packet(static_cast<std::uint32_t>(events[i].slot())), now);
     }
     return;
   }

@@ -1,17 +1,10 @@
 #include <algorithm>
-#include <string>
 
 #include <tilewright/hardware/traffic_networks.h>
 
 namespace tilewright {
 
 namespace {
-
-/// Cycles from a head's arrival at an idle router until it is on the wire.
-std::uint64_t router_cycles(const FlitConfig& c) {
-  const int allocation = c.speculative ? 1 : c.vc_allocation_delay + c.switch_allocation_delay;
-  return static_cast<std::uint64_t>(c.routing_delay + allocation + c.switch_traversal_delay);
-}
 
 MachineConfig machine_of(const FlitConfig& c) {
   MachineConfig m;
@@ -41,19 +34,8 @@ MessageTraffic::MessageTraffic(const FlitConfig& config, EventQueue& queue, std:
       network_(machine_of(config), queue),
       ends_((zero_load_cycles(config, 1, 1) - 1) * config.period) {
   check(config);
-  const Topology& topology = network_.topology();
+  routers_ = make_routers(network_);
   const std::uint32_t tiles = network_.tiles();
-  for (std::uint32_t t = 0; t < tiles; ++t) {
-    const std::string label =
-        "r" + std::to_string(topology.x(t)) + "_" + std::to_string(topology.y(t));
-    routers_.push_back(std::make_unique<Router>(label.c_str(), RouterConfig{network_, t}));
-  }
-  for (std::uint32_t t = 0; t < tiles; ++t) {
-    for (unsigned d = 0; d < kDirections; ++d) {
-      const Topology::Link& link = topology.link(t, d);
-      if (link.works) routers_[t]->connect(d, *routers_[link.to]);
-    }
-  }
   source_free_.assign(tiles, 0);
   sink_free_.assign(tiles, 0);
   waiting_.resize(tiles);

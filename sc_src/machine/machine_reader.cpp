@@ -52,6 +52,11 @@ std::vector<std::string> schema_keys() {
                                 "noc.routing",
                                 "noc.routing_seed",
                                 "noc.switching",
+                                "noc.flit.clock",
+                                "noc.flit.vcs",
+                                "noc.flit.buffer",
+                                "noc.flit.packet",
+                                "noc.flit.speculative",
                                 "defects.dead_tiles",
                                 "defects.dead_links",
                                 "defects.slow_tiles",
@@ -192,6 +197,14 @@ void read_mesh_links(const Section& noc, MachineConfig& m) {
   read("wafer_", m.noc.wafer_link, &m.noc.die_link);
 }
 
+void read_flit_routers(const Section& flit, FlitRouterConfig& f) {
+  f.clock = flit.frequency("clock", f.clock);
+  f.virtual_channels = static_cast<int>(flit.integer("vcs", 1, 32, f.virtual_channels));
+  if (flit.has("buffer")) f.buffer_flits = static_cast<int>(flit.integer("buffer", 1, 4096));
+  f.packet_flits = static_cast<int>(flit.integer("packet", 1, 1 << 20, f.packet_flits));
+  f.speculative = flit.flag("speculative", f.speculative);
+}
+
 void read_noc(const Section& noc, MachineConfig& m) {
   if (m.fabric) {
     m.noc.routing = read_name(noc, "routing", {"shortest", "up-down"});
@@ -206,6 +219,7 @@ void read_noc(const Section& noc, MachineConfig& m) {
     }
     m.noc.routing_seed = static_cast<std::uint64_t>(
         noc.integer("routing_seed", 0, std::numeric_limits<std::int64_t>::max(), 1));
+    read_flit_routers(noc.section("flit"), m.noc.flit);
   }
   m.noc.switching = read_name(noc, "switching", {"cut-through", "store-and-forward", "circuit"});
 }

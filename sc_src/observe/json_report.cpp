@@ -85,6 +85,22 @@ Json hottest_json(const HottestLink& link) {
               {"bytes", causes},   {"flows", flows}, {"flows_in_all", link.all_flows}};
 }
 
+Json latencies_json(const Result& r) {
+  Json j = Json::object();
+  const auto seconds = [](std::uint64_t t) { return to_seconds(t).value(); };
+  for (std::size_t i = 0; i < r.latencies.size(); ++i) {
+    const LatencyHistogram& h = r.latencies[i];
+    if (h.count() == 0) continue;
+    j[to_string(static_cast<Cause>(i))] = Json{{"count", h.count()},
+                                               {"mean", h.mean() * 1e-12},
+                                               {"p50", seconds(h.percentile(0.5))},
+                                               {"p95", seconds(h.percentile(0.95))},
+                                               {"p99", seconds(h.percentile(0.99))},
+                                               {"max", seconds(h.max())}};
+  }
+  return j;
+}
+
 double per_second(double amount, Seconds time) {
   return time > Seconds(0) ? amount / time.value() : 0;
 }
@@ -119,6 +135,7 @@ std::string json_report(const Result& r) {
     j["communication_s"][to_string(cause)] = Json{
         {"active", c.active.value()}, {"exposed", c.exposed.value()}, {"hidden", c.hidden.value()}};
   }
+  if (!r.latencies.empty()) j["latency_s"] = latencies_json(r);
   j["bounds_s"] = Json{{"compute", r.bounds.compute.value()},
                        {"dram", r.bounds.dram.value()},
                        {"host", r.bounds.host.value()},

@@ -25,11 +25,11 @@ LinkLoads::LinkLoads(const MachineConfig& machine, Platform& platform)
 }
 
 void LinkLoads::link_claimed(Picoseconds, std::uint32_t link, Picoseconds, Picoseconds start,
-                             Picoseconds end, const Packet& packet) {
+                             Picoseconds end, const Packet& packet, std::uint64_t bytes) {
   Load& load = loads_[link];
-  load.bytes += packet.bytes;
+  load.bytes += bytes;
   load.busy += end - start;
-  load.flows[{packet.source, packet.destination, packet.cause}] += packet.bytes;
+  load.flows[{packet.source, packet.destination, packet.cause}] += bytes;
   while (end > width_ * kMostBins) double_width();
   if (end > start) {
     const std::size_t last = (end - 1) / width_;

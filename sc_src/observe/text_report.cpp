@@ -187,6 +187,24 @@ void communication(Out out, const Result& r) {
                  "", "under way", "waited for", "hidden", rows);
 }
 
+void latencies(Out out, const Result& r) {
+  std::string rows;
+  const auto time = [](std::uint64_t t) { return to_string(to_seconds(t)); };
+  for (std::size_t i = 0; i < r.latencies.size(); ++i) {
+    const LatencyHistogram& h = r.latencies[i];
+    if (h.count() == 0) continue;
+    rows += fmt::format(
+        "  {:<12}{:>10}{:>14}{:>14}{:>14}{:>14}{:>14}\n", to_string(static_cast<Cause>(i)),
+        engineering(static_cast<double>(h.count())), to_string(Seconds(h.mean() * 1e-12)),
+        time(h.percentile(0.5)), time(h.percentile(0.95)), time(h.percentile(0.99)), time(h.max()));
+  }
+  if (rows.empty()) return;
+  fmt::format_to(out,
+                 "Latency of messages, loads and stores, from their issue until all is there\n"
+                 "  {:<12}{:>10}{:>14}{:>14}{:>14}{:>14}{:>14}\n{}\n",
+                 "", "count", "mean", "p50", "p95", "p99", "max", rows);
+}
+
 void bounds(Out out, const Result& r) {
   struct Row {
     const char* name;
@@ -436,6 +454,7 @@ std::string text_report(const Result& r) {
   headline(out, r);
   breakdown(out, r);
   communication(out, r);
+  latencies(out, r);
   bounds(out, r);
   stages(out, r);
   stragglers(out, r);

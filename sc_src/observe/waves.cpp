@@ -265,7 +265,7 @@ void Waves::dram_changes(Picoseconds now, std::uint32_t id) {
 }
 
 void Waves::link_claimed(Picoseconds now, std::uint32_t link, Picoseconds head, Picoseconds start,
-                         Picoseconds end, const Packet&) {
+                         Picoseconds end, const Packet&, std::uint64_t) {
   Parts& p = *parts_;
   if (end <= p.from || std::min(head, start) > p.to) return;
   // What is claimed before the window may reach into it, and what is claimed after it may have

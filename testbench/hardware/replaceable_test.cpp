@@ -59,7 +59,7 @@ TEST(Replaceable, ComputeUnit) {
   s.streams();
 
   EventQueue queue("events");
-  Network network(machine, queue);
+  MessageNetwork network(machine, queue);
   MemorySystem memory(machine, queue, network);
   Sequencer sequencer(machine, s.program, queue, network, memory);
   ComputeCosts costs(machine, s.program);
@@ -169,7 +169,7 @@ TEST(Replaceable, Memory) {
   MachineConfig machine = mesh(1, 1);
   machine.dram.sites = {{0, 0}};
   EventQueue queue("events");
-  Network network(machine, queue);
+  MessageNetwork network(machine, queue);
   MemorySystem memory(machine, queue, network);
   Listener listener;
   memory.set_client(listener);

@@ -158,9 +158,11 @@ class Script {
     }
   }
   /// Elaborates and runs; the platform is left to live until the process ends.
-  const RunStatistics& run(const MachineConfig& machine, bool reverse = false) {
+  const RunStatistics& run(const MachineConfig& machine, bool reverse = false,
+                           Fidelity fidelity = Fidelity::message) {
     streams();
     PlatformOptions options;
+    options.fidelity = fidelity;
     options.reverse_construction = reverse;
     options.bind_memory = checked_sockets();
     auto* platform = new Platform("machine", machine, program, options);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 
 #include <tilewright/hardware/compute_unit.h>
 #include <tilewright/hardware/dram_controller.h>
@@ -26,6 +27,7 @@ struct BackplaneOptions {
   /// False: the event queue may run ahead of the kernel while the kernel has nothing pending. The
   /// answer is the same.
   bool in_step = true;
+  Fidelity fidelity = Fidelity::message;  ///< of the network
 };
 
 /// The state that the modules of one machine share (contiguous arrays by tile, see Network,
@@ -68,7 +70,12 @@ class Backplane {
   const RunStatistics& statistics() const { return statistics_; }
 
   EventQueue queue;
-  Network network;
+
+ private:
+  std::unique_ptr<Network> network_;
+
+ public:
+  Network& network;
   MemorySystem memory;
   Sequencer sequencer;
   WorkloadDriver driver;

@@ -1,15 +1,15 @@
-// The state of all routers at flit fidelity, in contiguous arrays, and what happens in a cycle.
+// The network at flit fidelity: the state of all routers, in contiguous arrays, and what happens in
+// a cycle.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include <tilewright/hardware/event_queue.h>
 #include <tilewright/hardware/flit_config.h>
-#include <tilewright/hardware/flit_protocol.h>
-#include <tilewright/hardware/packet_pool.h>
+#include <tilewright/hardware/network.h>
 #include <tilewright/hardware/routing.h>
 
 namespace tilewright {
@@ -27,9 +27,12 @@ class FlitExternalRouter {
   virtual bool clock() = 0;
 };
 
-/// Wormhole network of input-queued virtual-channel routers with credits. Takes and delivers the
-/// same packets as Network: inject() takes a Packet from the pool, and when its last flit has
-/// reached its destination an EventClass::delivery event with its slot is due in the same cycle.
+/// Wormhole network of input-queued virtual-channel routers with credits. When the last flit of a
+/// packet has reached its destination its event is due in the same cycle, with direct terminals at
+/// the end of that cycle. A packet whose source is its destination then uses no router.
+///
+/// A link slower than a flit per cycle is a port whose next flit waits; flits leave it at the exact
+/// mean rate.
 ///
 /// The network has one event in the queue, on its cycle grid, and only while a flit, a credit or a
 /// waiting packet exists; in a cycle only routers that hold a flit are visited. Routers meet only
@@ -39,25 +42,35 @@ class FlitExternalRouter {
 /// Throws InternalError when an invariant breaks (a credit count outside [0, depth], a buffer that
 /// overflows, flits of a packet out of order) and DeadlockError when nothing moves for 100000
 /// cycles.
-class FlitNetwork : public EventHandler {
+class FlitNetwork final : public Network, public EventHandler {
  public:
   /// `agent`: number for EventQueue::attach_agent().
   FlitNetwork(const FlitConfig& config, EventQueue& queue, std::uint32_t agent);
+  /// That of a machine, see flit_config().
+  FlitNetwork(const MachineConfig& machine, EventQueue& queue, std::uint32_t agent);
 
   const FlitConfig& config() const { return config_; }
-  const Topology& topology() const { return topology_; }
-  std::uint32_t tiles() const { return tiles_; }
+  bool in_order() const override { return false; }
+  Path path(std::uint32_t from, std::uint32_t to) override;
+  /// A packet's bytes.
+  std::uint64_t burst() const override;
 
-  Packet& packet(std::uint32_t slot) { return pool_[slot]; }
-  Packet& allocate() { return pool_.allocate(); }
-  void free(Packet& p) { pool_.free(p); }
+  /// Queues `p` at its source. Its head enters the network in the cycle of `now` or the first one
+  /// after it. A lead is lost.
+  void inject(Packet& p, Picoseconds now, Picoseconds lead = 0) override;
 
-  /// Queues `p` (bytes, source and destination set) at its source. Its head enters the network in
-  /// the cycle of `now` or the first one after it.
-  void inject(Packet& p, Picoseconds now);
+  tlm::tlm_fw_transport_if<LinkTypes>& input(std::uint32_t node) override { return inputs_[node]; }
+  tlm::tlm_bw_transport_if<LinkTypes>& output(std::uint32_t node) override {
+    return outputs_[node];
+  }
+  void wire_out(std::uint32_t node, unsigned port, LinkForward& neighbour) override;
+  void wire_in(std::uint32_t node, unsigned port, LinkBackward& neighbour) override;
+
+  IdVector<LinkId, LinkStatistics> statistics() const override;
+  std::uint64_t hops() const override;
 
   /// Puts `external` in the place of a router; before the first packet. Its links stay those of the
-  /// FlitRouter module of that tile.
+  /// Router module of that tile.
   void replace(std::uint32_t router, FlitExternalRouter& external);
   /// For it: a flit that won the switch `age` cycles ago leaves by `port`, its `vc` that of the
   /// next buffer; the place of a flit that did so becomes free in the input buffer of `port`.
@@ -78,7 +91,7 @@ class FlitNetwork : public EventHandler {
   std::uint64_t flit_hops() const { return hops_; }
   /// Flits that have left a router by a port (a Direction, or kDirections: to its tile).
   std::uint64_t flits(std::uint32_t router, unsigned port) const {
-    return traffic_[router * kPorts + port];
+    return traffic_[router * kPorts + port].flits;
   }
   std::uint64_t cycles() const { return cycles_; }  ///< that were simulated, idle ones left out
 
@@ -96,8 +109,9 @@ class FlitNetwork : public EventHandler {
   static constexpr unsigned kMaxVirtualChannels = 32;
 
  private:
-  friend class FlitRouter;
-  using Mask = std::uint32_t;  // of virtual channels
+  using Mask = std::uint32_t;                // of virtual channels
+  static constexpr unsigned kFraction = 20;  // bits, of cycles that are no whole ones
+  static constexpr std::uint32_t kOne = 1u << kFraction;
 
   enum class VcState : std::uint8_t { idle, routing, vc_allocation, active };
 
@@ -119,8 +133,11 @@ class FlitNetwork : public EventHandler {
     Mask routing = 0, vc_request = 0, vc_pending = 0, switch_request = 0, switch_pending = 0;
     std::uint8_t offset = 0;  // round robin over the channels
     std::uint8_t accept = 0;  // switch allocation: round robin over the outputs
-    FlitBackward* upstream = nullptr;
     std::uint8_t upstream_port = 0;
+    std::uint16_t depth = 0;  // of a channel's buffer
+    std::uint16_t wire = 0;   // cycles of the link, for credits
+    std::uint32_t place = 0;  // of the first channel's first flit, in buffers_
+    LinkBackward* upstream = nullptr;
   };
 
   /// An output port: what is known of the buffers behind it.
@@ -129,8 +146,12 @@ class FlitNetwork : public EventHandler {
     Mask credit = 0;         // channels with at least one credit
     Mask tail_sent = 0;      // wait_for_tail_credit: held until the credits are back
     std::uint8_t grant = 0;  // switch allocation: round robin over the inputs
-    FlitForward* link = nullptr;
     std::uint8_t far_port = 0;
+    std::uint16_t depth = 0;    // of a channel's buffer at the far end
+    std::uint16_t wire = 0;     // cycles of the link
+    std::uint32_t step = kOne;  // cycles that the link takes for a flit, with kFraction bits
+    std::uint64_t busy = 0;     // until then, likewise; kept where `step` is above one
+    LinkForward* link = nullptr;
   };
 
   struct Router {
@@ -138,12 +159,15 @@ class FlitNetwork : public EventHandler {
     std::array<OutputUnit, kPorts> out;
     std::uint32_t vc_ports = 0, switch_ports = 0;  // inputs with requests
     std::uint32_t waiting_ports = 0;               // inputs with a stage of several cycles
+    std::uint32_t slow_ports = 0;                  // outputs whose link takes cycles for a flit
   };
 
-  /// What leaves a tile: its queue of packets and its view of the router's local input.
+  /// What leaves a tile: a queue of packets and its view of the router's local input, or with
+  /// direct terminals of its part of the channels there.
   struct Source {
     std::uint32_t first = kNoSlot, last = kNoSlot;
     std::uint32_t next_flit = 0, flits = 0;  // of the packet in front
+    std::uint64_t waiting = 0;               // flits of all packets
     std::uint8_t vc = 0, last_vc = 0;
     bool holds_vc = false;
     OutputUnit out;
@@ -173,22 +197,33 @@ class FlitNetwork : public EventHandler {
     std::vector<CreditArrival> source_credits;
   };
 
-  /// Winners of the switch allocation, by input.
+  /// Winners of the switch allocation, at most one for an output.
   struct Match {
-    std::uint32_t inputs = 0;
-    std::array<std::uint8_t, kPorts> vc{};
+    struct Winner {
+      std::uint8_t in, vc;
+    };
+    unsigned count = 0;
+    std::array<Winner, kPorts> winners;
+    void add(unsigned in, unsigned vc) {
+      winners[count++] = {static_cast<std::uint8_t>(in), static_cast<std::uint8_t>(vc)};
+    }
   };
 
-  class alignas(64) Input : public NonblockingTarget<FlitLinkTypes> {
+  /// What has left by a port.
+  struct Traffic {
+    std::uint64_t flits = 0, bytes = 0, messages = 0;
+  };
+
+  class alignas(64) Input : public NonblockingTarget<LinkTypes> {
    public:
-    tlm::tlm_sync_enum nb_transport_fw(FlitTransfer& t, FlitPhase& phase,
+    tlm::tlm_sync_enum nb_transport_fw(LinkTransfer& t, LinkPhase& phase,
                                        sc_core::sc_time& delay) override;
     FlitNetwork* network = nullptr;
     std::uint32_t router = 0;
   };
-  class Output : public tlm::tlm_bw_transport_if<FlitLinkTypes> {
+  class Output : public tlm::tlm_bw_transport_if<LinkTypes> {
    public:
-    tlm::tlm_sync_enum nb_transport_bw(FlitTransfer& t, FlitPhase& phase,
+    tlm::tlm_sync_enum nb_transport_bw(LinkTransfer& t, LinkPhase& phase,
                                        sc_core::sc_time& delay) override;
     void invalidate_direct_mem_ptr(sc_dt::uint64, sc_dt::uint64) override {}
     FlitNetwork* network = nullptr;
@@ -200,13 +235,18 @@ class FlitNetwork : public EventHandler {
 
   Slot& slot_at(std::uint64_t cycle) { return slots_[cycle & slot_mask_]; }
   VirtualChannel* channels(std::uint32_t router, unsigned port) {
-    return &channels_[(router * kPorts + port) * vcs_];
+    return &channels_[(router * kPorts + port) * stride_];
   }
   std::uint16_t& credits(std::uint32_t router, unsigned port, unsigned vc) {
-    return credits_[(router * kPorts + port) * vcs_ + vc];
+    return credits_[(router * kPorts + port) * stride_ + vc];
   }
-  Flit& place(std::uint32_t router, unsigned port, unsigned vc, unsigned at) {
-    return buffers_[((router * kPorts + port) * vcs_ + vc) * depth_ + at];
+  Flit& place(const InputUnit& in, unsigned vc, unsigned at) {
+    return buffers_[in.place + vc * in.depth + at];
+  }
+  /// Of a message of `bytes` in `flits`, those before flit `index`.
+  std::uint64_t bytes_before(std::uint32_t index, std::uint64_t bytes, std::uint32_t flits) const {
+    if (index == flits) return bytes;
+    return std::min(bytes, static_cast<std::uint64_t>(index * config_.flit_bytes));
   }
   sc_core::sc_time time_of(unsigned cycles) const {
     return sc_core::sc_time::from_value(cycles * config_.period);
@@ -214,14 +254,23 @@ class FlitNetwork : public EventHandler {
   bool stalled(std::uint32_t router, unsigned port) const;
   [[noreturn]] void broken(const char* what, std::uint32_t router, unsigned port) const;
 
+  FlitNetwork(const FlitConfig& config, Topology topology, EventQueue& queue, std::uint32_t agent,
+              const std::string& routing_name);
+  void lay_out_ports();
+  FlitConfig::Link link_of(LinkKind kind) const;
+  unsigned lane_of(Packet& p) const;
   void clear_state();
   void schedule(Picoseconds now);
   void cycle();
   void arrive(const Arrival& a);
   void eject(const Arrival& a);
+  void receive(std::uint32_t router, const Flit& flit, Picoseconds at);
   void take_credit(OutputUnit& out, std::uint16_t& count, unsigned vc, std::uint32_t router,
                    unsigned port);
-  void step_source(std::uint32_t tile);
+  void step_source(std::uint32_t number);
+  unsigned occupy(OutputUnit& out) const;
+  void count(std::uint32_t router, unsigned port, const Flit& flit);
+  void tell_claim(std::uint32_t router, unsigned port, const Flit& flit, unsigned age);
 
   // One router in one cycle (flit_router_cycle.cpp).
   void step_router(std::uint32_t router);
@@ -245,8 +294,9 @@ class FlitNetwork : public EventHandler {
   FlitConfig config_;
   EventQueue& queue_;
   std::uint32_t agent_;
-  std::uint32_t tiles_, vcs_, depth_;
-  Topology topology_;
+  std::uint32_t tiles_, vcs_;
+  std::uint32_t stride_;  // channels of a port in the arrays
+  unsigned lanes_;        // sources of a tile: one, or with direct terminals one for each link
   std::unique_ptr<Routing> routing_;
   unsigned routing_classes_ = 1;
   Mask all_vcs_ = 0;
@@ -259,26 +309,26 @@ class FlitNetwork : public EventHandler {
   std::vector<std::uint16_t> grants_;  // VC allocation: round robin of every output channel
   std::vector<std::uint16_t> credits_;
   std::vector<Flit> buffers_;
-  std::vector<Source> sources_;
+  std::vector<Source> sources_;               // lane by lane, tile by tile
+  std::array<Mask, kDirections> lane_vcs_{};  // of the tile's own channels
   std::vector<std::uint16_t> source_credits_;
-  std::vector<std::uint64_t> traffic_;
+  std::vector<Traffic> traffic_;
   std::vector<std::uint64_t> busy_routers_, busy_sources_;  // bit sets
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
   std::vector<FlitExternalRouter*> external_;  // by router; empty: none
   bool external_busy_ = false;
 
-  PacketPool pool_;
   std::vector<Message> messages_;  // by slot
 
   std::vector<Slot> slots_;
   std::uint64_t slot_mask_ = 0;
+  std::uint64_t longest_ = 0;  // delay, in cycles
   std::uint64_t pending_ = 0;  // entries in slots_
   std::uint64_t queued_ = 0;   // messages in source queues
   std::uint64_t now_ = 0;      // the cycle, as a number
   std::uint64_t next_ = 0;     // the first one not yet simulated
   bool scheduled_ = false;
-  sc_core::sc_time flit_time_, credit_time_;
   std::uint64_t entered_ = 0, left_ = 0, hops_ = 0, cycles_ = 0, last_move_ = 0;
 };
 

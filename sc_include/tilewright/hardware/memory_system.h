@@ -15,6 +15,7 @@
 #include <tlm>
 
 #include <tilewright/hardware/event_queue.h>
+#include <tilewright/hardware/latency_histogram.h>
 #include <tilewright/hardware/memory.h>
 #include <tilewright/hardware/network.h>
 #include <tilewright/hardware/statistics.h>
@@ -107,12 +108,17 @@ class DramPort : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> {
 ///    take the links with the packet of the rest.
 ///  - A store's data travels as a packet; the controller starts when its head arrives and is done
 ///    no earlier than its tail; the acknowledgement takes the sum of the hop latencies back.
+///  - Where the network wants bursts (Network::burst(), at flit fidelity) a load or store is cut
+///    into them: each is a request and a packet of its own, and goes on when all of it is there.
 ///  - A tile that is itself the site uses no link.
 class MemorySystem : public EventHandler {
  public:
   MemorySystem(const MachineConfig& machine, EventQueue& queue, Network& network);
 
   void set_client(MemoryClient& client) { client_ = &client; }
+  /// Counts how long the tiles' loads and stores take, in picoseconds: of the DRAM as
+  /// Cause::memory, of the host memory as Cause::offload. `by_cause` has kCauses elements.
+  void count_latencies(std::vector<LatencyHistogram>& by_cause) { latencies_ = &by_cause; }
   void add_port(std::uint32_t id, DramPort& port) { ports_[id] = &port; }
   std::size_t controllers() const { return ports_.size(); }
   bool reachable(std::uint32_t tile, Space space) const {
@@ -164,6 +170,8 @@ class MemorySystem : public EventHandler {
   struct Transfer {
     std::uint32_t tile, token, parts, heads;
     MemoryClient* client;
+    Picoseconds started;
+    Cause cause;  // to count it under
   };
   struct Part {
     std::uint64_t bytes;
@@ -174,8 +182,9 @@ class MemorySystem : public EventHandler {
     std::uint32_t transfer, tile;
     std::uint32_t origin;  // in origins_: of a foreign transaction's piece
     std::uint32_t target;  // in targets_
-    std::uint32_t rest;    // of a head: the part behind it
+    std::uint32_t rest;    // of a head whose bytes travel with the part behind it: that part
     bool write, background;
+    bool head;  // of a load
   };
   static_assert(sizeof(Part) == 64, "a part is one cache line");
   /// Where a foreign transaction's piece comes from.
@@ -238,7 +247,8 @@ class MemorySystem : public EventHandler {
   EventQueue& queue_;
   Network& network_;
   MemoryClient* client_ = nullptr;
-  std::array<Tier, 2> tiers_;    // the DRAM, the host memory
+  std::vector<LatencyHistogram>* latencies_ = nullptr;  // by cause
+  std::array<Tier, 2> tiers_;                           // the DRAM, the host memory
   std::vector<Target> targets_;  // of all tiles in both, in order of assign_controllers(); foreign
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
       foreign_targets_;                            // by tile and controller

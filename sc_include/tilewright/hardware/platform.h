@@ -50,6 +50,9 @@ class Platform : public sc_core::sc_module {
   void watch_tile(TileId tile, Probe& probe);
   void watch_dram(DramId dram, Probe& probe);
   void watch_links(Probe& probe);
+  /// Counts the latencies of messages, loads and stores (Sequencer, MemorySystem); before run().
+  /// `by_cause` has kCauses elements and outlives the run.
+  void count_latencies(std::vector<LatencyHistogram>& by_cause);
   TileView view(TileId tile) const;
   /// Requests taken and not yet served. Of a memory that is not ours nobody hears when it changes.
   std::size_t dram_queue(DramId dram) const;

@@ -20,12 +20,14 @@ class Probe {
   virtual ~Probe() = default;
   virtual void tile_changes(Picoseconds now, std::uint32_t tile) = 0;
   virtual void dram_changes(Picoseconds now, std::uint32_t id) = 0;
-  /// A packet whose head came to a router at `head` has claimed a link (LinkPlace::number) from
-  /// `start` to `end`. Claims of one link come in order and do not overlap. For data read from DRAM
-  /// `head` and `start` may lie before `now`, by no more than the data takes on the slowest link of
-  /// its way (see Network::inject(), `lead`).
+  /// `bytes` of a packet whose head came to a router at `head` have claimed a link
+  /// (LinkPlace::number) from `start` to `end`: all of it at message fidelity, at flit fidelity one
+  /// flit (`head` is then `now`). Claims of one link come in order and do not overlap. For data
+  /// read from DRAM `head` and `start` may lie before `now`, by no more than the data takes on the
+  /// slowest link of its way (see Network::inject(), `lead`).
   virtual void link_claimed(Picoseconds now, std::uint32_t link, Picoseconds head,
-                            Picoseconds start, Picoseconds end, const Packet& packet) = 0;
+                            Picoseconds start, Picoseconds end, const Packet& packet,
+                            std::uint64_t bytes) = 0;
 };
 
 /// A directed link. Its ends are tiles, or the switches of a fabric, whose numbers follow those of

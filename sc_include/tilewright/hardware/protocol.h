@@ -49,14 +49,41 @@ struct alignas(64) Packet {
 };
 static_assert(sizeof(Packet) == 64, "a packet is one cache line");
 
-enum class LinkPhase : std::uint8_t { head };
+/// What a link moves per cycle and a buffer holds per place, at flit fidelity. A packet's head
+/// finds the way and takes a virtual channel in every router, its tail gives it back.
+struct Flit {
+  std::uint32_t packet = 0;  ///< slot in the network's packet pool
+  std::uint32_t index : 24;  ///< position in the message
+  std::uint32_t vc : 6;      ///< virtual channel at the router the flit is in, or goes to
+  std::uint32_t head : 1;
+  std::uint32_t tail : 1;
+  Flit() : index(0), vc(0), head(0), tail(0) {}
+};
+static_assert(sizeof(Flit) == 8, "buffers are counted in cache lines");
+
+/// The payload of a link. Valid for the duration of the call.
+struct LinkTransfer {
+  Packet* packet = nullptr;  ///< head: the packet, which is handed over
+  Flit flit;                 ///< flit: what is moved; credit: only the channel (`vc`) is meant
+  std::uint8_t port = 0;     ///< flit: input port at the receiver; credit: its output port
+  std::uint16_t cycles =
+      0;  ///< flit, credit: until it can be used there; so says the delay in time
+};
+
+/// A link carries packets at message fidelity, flits and credits at flit fidelity.
+enum class LinkPhase : std::uint8_t {
+  head,    ///< forward: a packet's head is on its way, the rest follows
+  flit,    ///< forward: a flit is on its way
+  credit,  ///< backward: a place has become free in the receiver's buffer
+};
 
 struct LinkTypes {
-  using tlm_payload_type = Packet;
+  using tlm_payload_type = LinkTransfer;
   using tlm_phase_type = LinkPhase;
 };
-/// What a hop calls.
-using LinkInterface = tlm::tlm_fw_nonblocking_transport_if<Packet, LinkPhase>;
+/// What a hop calls, and what a credit comes back by.
+using LinkForward = tlm::tlm_fw_nonblocking_transport_if<LinkTransfer, LinkPhase>;
+using LinkBackward = tlm::tlm_bw_nonblocking_transport_if<LinkTransfer, LinkPhase>;
 
 // --- Calls: the workload driver tells a tile what to run ----------------------------------------
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <systemc>
@@ -19,8 +20,9 @@ struct RouterConfig {
 };
 
 /// The structural part of a router: one multi-bound initiator for the links out, one multi-bound
-/// target for the links in. How packets move is in Network. Not for two links between one pair of
-/// tiles: a socket can be bound to another only once.
+/// target for the links in. What passes them, whole messages or flits, and how it moves is in
+/// Network. Not for two links between one pair of tiles: a socket can be bound to another only
+/// once.
 class Router : public sc_core::sc_module {
  public:
   Router(const sc_core::sc_module_name& name, const RouterConfig& config);
@@ -35,9 +37,16 @@ class Router : public sc_core::sc_module {
  private:
   void end_of_elaboration() override;
 
+  struct Port {
+    int out = -1, in = -1;  // positions in the sockets; -1: no link
+  };
   RouterConfig config_;
-  std::vector<int> position_;  // in `out`, by port; -1: no link
-  int links_ = 0;
+  std::vector<Port> ports_;
+  int links_out_ = 0, links_in_ = 0;
 };
+
+/// The routers of a network's tiles by themselves, named r0_0, r1_0, ..., and linked. `reverse`:
+/// built in the opposite order. The answer must not depend on it; for tests.
+std::vector<std::unique_ptr<Router>> make_routers(Network& network, bool reverse = false);
 
 }  // namespace tilewright

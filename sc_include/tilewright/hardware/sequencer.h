@@ -10,6 +10,7 @@
 #include <tlm>
 
 #include <tilewright/hardware/event_queue.h>
+#include <tilewright/hardware/latency_histogram.h>
 #include <tilewright/hardware/memory_system.h>
 #include <tilewright/hardware/network.h>
 #include <tilewright/hardware/probe.h>
@@ -63,6 +64,9 @@ class Sequencer : public EventHandler, public MemoryClient {
 
   /// `probe` hears of changes of `tile`.
   void watch(std::uint32_t tile, Probe& probe) { cores_[tile].probe = &probe; }
+  /// Counts how long messages between tiles take from their injection until they are there, in
+  /// picoseconds. `by_cause` has kCauses elements.
+  void count_latencies(std::vector<LatencyHistogram>& by_cause) { latencies_ = &by_cause; }
   TileView view(std::uint32_t tile) const;
 
   /// Last completion of any instruction so far.
@@ -262,6 +266,7 @@ class Sequencer : public EventHandler, public MemoryClient {
   const Program& program_;
   EventQueue& queue_;
   Network& network_;
+  std::vector<LatencyHistogram>* latencies_ = nullptr;  // by cause
   MemorySystem& memory_;
   std::uint32_t width_;
   std::uint32_t channels_;

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include <tilewright/hardware/event_queue.h>
-#include <tilewright/hardware/protocol.h>
+#include <tilewright/hardware/latency_histogram.h>
+#include <tilewright/hardware/network.h>
 #include <tilewright/hardware/traffic.h>
 
 namespace tilewright {
@@ -15,10 +16,7 @@ namespace tilewright {
 class TrafficNetwork {
  public:
   virtual ~TrafficNetwork() = default;
-  virtual const Topology& topology() const = 0;
-  virtual Packet& packet(std::uint32_t slot) = 0;
-  virtual Packet& allocate() = 0;
-  virtual void free(Packet& p) = 0;
+  virtual Network& network() = 0;
   /// Sends `p` (bytes, source, destination and injected set), created at the current time.
   virtual void send(Packet& p) = 0;
   /// When `p`, whose delivery is handled now, was received, in its tile.
@@ -47,7 +45,8 @@ struct LoadResult {
   double created = 0;       ///< by the tiles while packets counted
   double accepted = 0;      ///< received by the tiles while packets counted
   double latency_mean = 0;  ///< cycles from a packet's creation to its last flit's arrival
-  std::uint64_t latency_p50 = 0, latency_p99 = 0, latency_max = 0;
+  std::uint64_t latency_p50 = 0, latency_p95 = 0, latency_p99 = 0, latency_max = 0;
+  LatencyHistogram latencies;    ///< cycles
   double routers_mean = 0;       ///< routers passed
   std::uint64_t packets = 0;     ///< that count and have arrived
   std::uint64_t unfinished = 0;  ///< that count and have not arrived within the drain limit

@@ -9,7 +9,7 @@
 #include <systemc>
 
 #include <tilewright/hardware/flit_mesh.h>
-#include <tilewright/hardware/network.h>
+#include <tilewright/hardware/message_network.h>
 #include <tilewright/hardware/router.h>
 #include <tilewright/hardware/traffic_driver.h>
 
@@ -21,15 +21,10 @@ class FlitTraffic final : public TrafficNetwork {
               bool reverse = false)
       : mesh_("mesh", config, queue, agent, reverse) {}
 
-  const Topology& topology() const override { return mesh_.network.topology(); }
-  Packet& packet(std::uint32_t slot) override { return network().packet(slot); }
-  Packet& allocate() override { return network().allocate(); }
-  void free(Packet& p) override { network().free(p); }
+  FlitNetwork& network() override { return mesh_.network; }
   void send(Packet& p) override { network().inject(p, p.injected); }
   Picoseconds received(const Packet&, Picoseconds now) override { return now; }
   void reset() override { network().reset(); }
-
-  FlitNetwork& network() { return mesh_.network; }
 
  private:
   FlitMesh mesh_;
@@ -42,10 +37,7 @@ class MessageTraffic final : public TrafficNetwork, public EventHandler {
  public:
   MessageTraffic(const FlitConfig& config, EventQueue& queue, std::uint32_t agent);
 
-  const Topology& topology() const override { return network_.topology(); }
-  Packet& packet(std::uint32_t slot) override { return network_.packet(slot); }
-  Packet& allocate() override { return network_.allocate(); }
-  void free(Packet& p) override { network_.free(p); }
+  MessageNetwork& network() override { return network_; }
   void send(Packet& p) override;
   Picoseconds received(const Packet& p, Picoseconds now) override;
   void reset() override {}
@@ -53,15 +45,13 @@ class MessageTraffic final : public TrafficNetwork, public EventHandler {
   void handle(Picoseconds now, EventClass type, std::uint32_t tile, const Event* events,
               std::size_t count) override;
 
-  Network& network() { return network_; }
-
  private:
   Picoseconds serial(const Packet& p) const;
 
   EventQueue& queue_;
   std::uint32_t agent_;
   FlitConfig config_;
-  Network network_;
+  MessageNetwork network_;
   std::vector<std::unique_ptr<Router>> routers_;
   Picoseconds ends_ = 0;  // at both ends of an idle path, beyond the hops
   std::vector<Picoseconds> source_free_, sink_free_;

@@ -75,6 +75,15 @@ struct NamedLinkConfig {
   LinkConfig link;
 };
 
+/// The routers at flit fidelity. Their flits and delays follow from the links (docs/network.md).
+struct FlitRouterConfig {
+  Frequency clock{0};        ///< 0: follows from the shortest hop
+  int virtual_channels = 8;  ///< per input port
+  int buffer_flits = 0;      ///< per virtual channel; 0: 8, or more where a link wants it
+  int packet_flits = 32;     ///< longer messages travel as several packets
+  bool speculative = false;  ///< a router takes two cycles, not three
+};
+
 struct NocConfig {
   LinkConfig link;        ///< between tiles of one die
   LinkConfig die_link;    ///< across a die boundary, in x or y
@@ -82,6 +91,7 @@ struct NocConfig {
   std::string routing = "xy";
   std::uint64_t routing_seed = 1;  ///< of routings that draw
   std::string switching = "cut-through";
+  FlitRouterConfig flit;
 };
 
 /// Switches and links that join the tiles in place of a mesh. Nodes are the tiles by their numbers,

@@ -34,7 +34,7 @@ class LinkLoads final : public Probe {
   HottestLink hottest(Picoseconds end) const;
 
   void link_claimed(Picoseconds now, std::uint32_t link, Picoseconds head, Picoseconds start,
-                    Picoseconds end, const Packet& packet) override;
+                    Picoseconds end, const Packet& packet, std::uint64_t bytes) override;
   void tile_changes(Picoseconds, std::uint32_t) override {}
   void dram_changes(Picoseconds, std::uint32_t) override {}
 

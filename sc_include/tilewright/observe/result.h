@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tilewright/base/quantity.h>
+#include <tilewright/hardware/latency_histogram.h>
 #include <tilewright/hardware/statistics.h>
 #include <tilewright/machine/machine.h>
 #include <tilewright/program/program.h>
@@ -108,6 +109,9 @@ struct Result {
   std::vector<StageResult> stages;
   Utilisation links, dram, host;
   std::optional<HottestLink> hottest_link;  ///< of a run whose links were watched
+  /// By Cause, in picoseconds, of a run that counted them; else empty. Cause::memory: loads and
+  /// stores of the DRAM; Cause::offload: messages, loads and stores of the second memory tier.
+  std::vector<LatencyHistogram> latencies;
   MemoryPeaks memory;
   Bounds bounds;
   int tiles_total = 0, tiles_used = 0, tiles_spare = 0, tiles_dead = 0;
@@ -135,6 +139,9 @@ void summarise_stage(const RunStatistics& run, const std::vector<TileId>& tiles,
 
 /// Fills the stragglers among the ranks of `program`.
 void summarise_stragglers(const MachineConfig& machine, const Program& program, Result& result);
+
+/// The histograms of `latencies` as CSV: a line for every bin that holds anything.
+std::string latencies_csv(const Result& result);
 
 /// The report for people: 80–100 columns, no colour, ends with a newline.
 std::string text_report(const Result& result);

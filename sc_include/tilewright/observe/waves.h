@@ -44,7 +44,7 @@ class Waves final : public Probe {
   void tile_changes(Picoseconds now, std::uint32_t tile) override;
   void dram_changes(Picoseconds now, std::uint32_t id) override;
   void link_claimed(Picoseconds now, std::uint32_t link, Picoseconds head, Picoseconds start,
-                    Picoseconds end, const Packet& packet) override;
+                    Picoseconds end, const Packet& packet, std::uint64_t bytes) override;
 
  private:
   struct Parts;

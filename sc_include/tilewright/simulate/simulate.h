@@ -5,6 +5,8 @@
 #include <iosfwd>
 #include <string>
 
+#include <tilewright/hardware/fidelity.h>
+#include <tilewright/hardware/statistics.h>
 #include <tilewright/machine/machine.h>
 #include <tilewright/observe/result.h>
 #include <tilewright/observe/waves.h>
@@ -21,12 +23,16 @@ struct SimulateOptions {
   void enter(const char* phase) const {
     if (on_phase) on_phase(phase);
   }
+  /// Shown the hardware's counters when it has run.
+  std::function<void(const RunStatistics&)> on_statistics;
   WaveOptions waves;                  ///< waveforms to write while it runs
   std::ostream* link_load = nullptr;  ///< takes the load of all links (LinkLoads::write_csv())
   std::ostream* heat_map = nullptr;   ///< takes a drawing of it (observe/link_loads.h)
+  bool latencies = false;             ///< count them, see Result::latencies
   bool reverse_construction = false;  ///< see PlatformOptions; for tests
   bool in_step = false;               ///< see PlatformOptions; no foreign module is elaborated here
-  bool check_protocol = false;        ///< a ProtocolChecker on every memory-side socket pair
+  Fidelity fidelity = Fidelity::message;  ///< of the network
+  bool check_protocol = false;            ///< a ProtocolChecker on every memory-side socket pair
 };
 
 /// Checks, lowers, elaborates, runs and summarises. One call per process (the SystemC kernel cannot

@@ -1,4 +1,4 @@
-#include "comparison.h"
+#include "forked_work.h"
 
 #include <cerrno>
 #include <csignal>
@@ -14,8 +14,8 @@
 namespace tilewright::cli {
 namespace {
 
-// The answer: the time's bytes, or the text of an error behind a mark that no time has.
-constexpr char kTime = 'T', kError = 'E';
+// The answer begins with the exit code that its process would have had.
+char mark(int exit_code) { return static_cast<char>('0' + exit_code); }
 
 void write_all(int file, const std::string& bytes) {
   std::size_t done = 0;
@@ -28,7 +28,7 @@ void write_all(int file, const std::string& bytes) {
 
 std::string read_all(int file) {
   std::string bytes;
-  char buffer[512];
+  char buffer[4096];
   for (;;) {
     const ssize_t n = ::read(file, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
@@ -39,10 +39,7 @@ std::string read_all(int file) {
 
 }  // namespace
 
-WithoutStragglers::WithoutStragglers(
-    const MachineConfig& machine,
-    const std::function<Seconds(const MachineConfig&)>& iteration_time) {
-  if (!machine.has_stragglers()) return;
+ForkedWork::ForkedWork(const std::function<std::string()>& work) {
   int ends[2];
   if (::pipe(ends) != 0) throw InternalError("cannot make a pipe: " + std::string(strerror(errno)));
   child_ = ::fork();
@@ -53,36 +50,33 @@ WithoutStragglers::WithoutStragglers(
     return;
   }
   ::close(ends[0]);
-  std::string answer(1, kTime);
+  std::string answer;
   try {
-    const double seconds = iteration_time(machine.without_stragglers()).value();
-    answer.append(reinterpret_cast<const char*>(&seconds), sizeof seconds);
+    answer = mark(0) + work();
   } catch (const std::exception& e) {
-    answer = kError + std::string(e.what());
+    answer = mark(exit_code(e)) + std::string(e.what());
   }
   write_all(ends[1], answer);
   ::_exit(0);
 }
 
-WithoutStragglers::~WithoutStragglers() {
+ForkedWork::~ForkedWork() {
   if (answer_ >= 0) ::close(answer_);
   if (child_ <= 0) return;
-  ::kill(child_, SIGKILL);  // still here only when this process's own job has failed
+  ::kill(child_, SIGKILL);  // still here only when nobody waits for the answer any more
   ::waitpid(child_, nullptr, 0);
 }
 
-std::optional<Seconds> WithoutStragglers::wait() {
-  if (child_ <= 0) return {};
+std::string ForkedWork::wait() {
   const std::string answer = read_all(answer_);
   ::waitpid(child_, nullptr, 0);
   child_ = -1;
-  double seconds = 0;
-  if (answer.size() != 1 + sizeof seconds || answer[0] != kTime) {
-    throw InternalError("the job without slow and late tiles did not run" +
-                        (answer.empty() ? std::string() : ": " + answer.substr(1)));
-  }
-  std::memcpy(&seconds, answer.data() + 1, sizeof seconds);
-  return Seconds(seconds);
+  if (answer.empty()) throw InternalError("a process of the simulation has died");
+  const std::string text = answer.substr(1);
+  if (answer[0] == mark(0)) return text;
+  if (answer[0] == mark(2)) throw InputError(text);
+  if (answer[0] == mark(4)) throw DeadlockError(text);
+  throw InternalError(text);
 }
 
 }  // namespace tilewright::cli
