@@ -219,6 +219,11 @@ void check_stages(const PlanConfig& plan, const Graph& graph) {
 
 /// A fused kernel has whole rows of scores, and one set of query rows from scores to result.
 void check_fusion(const PlanConfig& plan, const Graph& graph, const Splits& splits) {
+  if (plan.overlap.ring_attention && !plan.fuse_attention) {
+    fail(plan, plan.where_fusion, "fusion",
+         "overlap.ring_attention passes keys and values by a fused attention; wanted: attention, "
+         "or no ring_attention");
+  }
   const Operator* scores = find(graph, OpRole::scores);
   if (!plan.fuse_attention || scores == nullptr) return;
   for (std::size_t a = 0; a < splits.axes().size(); ++a) {

@@ -5,10 +5,11 @@
 
 namespace tilewright {
 
-/// Cuts every GEMM whose result goes into a sum over the given axes, together with that all-reduce
-/// or reduce-scatter, into `chunks` by rows: a chunk is summed while the next is computed. Work and
-/// bytes of communication stay what they are; operands that do not stay in SRAM are read once for
-/// every chunk. What the block hands over is left whole.
-void chunk_sums(BlockKernels& block, AxisSet axes, int chunks);
+/// Cuts into `chunks` by rows, with its GEMM, every all-reduce or reduce-scatter of a GEMM's result
+/// and every all-gather of its first operand over the given axes: a chunk is moved while another is
+/// computed. Work and bytes of communication stay what they are; operands that do not stay in SRAM
+/// are read once for every chunk. What the block hands over is left whole, and so is what is
+/// gathered for a weight gradient, which sums over the rows.
+void chunk_transfers(BlockKernels& block, AxisSet axes, int chunks);
 
 }  // namespace tilewright

@@ -112,9 +112,36 @@ class KernelBuilder {
 
   void find_attention();
 
+  /// One of the parts of the keys and values that go round a ring.
+  struct RingBlock {
+    int index = 0, count = 1;
+    std::int64_t of(std::int64_t keys) const {
+      return keys * (index + 1) / count - keys * index / count;
+    }
+  };
   /// `products` GEMMs of rows × keys × head size as one: blocks of `stays` keep their result while
   /// the others stream past, and the rows × keys matrix between the products is made on the way.
-  Gemm attention_gemm(Dim stays, int products) const;
+  Gemm attention_gemm(Dim stays, int products, const RingBlock& block) const;
+
+  /// The axis round which keys and values go: the outermost over which they would be gathered.
+  std::optional<std::size_t> ring_axis(const Holdings& held) const;
+  /// With the tokens left cut over it.
+  static Layouts ring_layouts(Layouts layouts, const std::optional<std::size_t>& ring);
+  /// Sends a block that has come `step` ranks on to the next; returns the one that arrives.
+  Access pass_on(KernelList& list, Phase phase, const std::string& tensor, const Access& block,
+                 std::size_t axis, int step) const;
+  /// The gradient of a tensor that goes round a ring.
+  struct RingSum {
+    std::string tensor;
+    std::int64_t bytes = 0;  // of a block
+    Access arrived{};        // the sum that has come from the rank before, if any
+    /// A rank's own part, by the order in which it works on the blocks.
+    Access summand(int block) const {
+      const std::string name = "d." + tensor + (block > 0 ? ".ring" + std::to_string(block) : "");
+      return {name, TensorClass::temporary, bytes};
+    }
+  };
+  void pass_sum(KernelList& list, RingSum& sum, std::size_t axis, int block) const;
 
   /// Query rows stay with their result; keys and values stream past.
   void attention_forward(KernelList& list, Holdings& held, Phase phase) const;

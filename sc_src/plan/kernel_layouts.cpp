@@ -17,6 +17,8 @@ const char* name_of(CollectiveKind kind) {
       return "all_gather";
     case CollectiveKind::all_to_all:
       return "all_to_all";
+    case CollectiveKind::ring_step:
+      return "ring";
   }
   return "?";
 }
@@ -158,6 +160,17 @@ void KernelBuilder::complete(KernelList& list, Holdings& held, const std::string
          at, next, sized_as);
     held.primary[tensor] = at = next;
   }
+}
+
+Access KernelBuilder::pass_on(KernelList& list, Phase phase, const std::string& tensor,
+                              const Access& block, std::size_t axis, int step) const {
+  const Access next{tensor + ".ring" + std::to_string(step + 1), TensorClass::temporary,
+                    block.bytes};
+  list.collective(
+      tensor + "." + name_of(CollectiveKind::ring_step), phase,
+      {CollectiveKind::ring_step, bit(axis), block.bytes * axes_[axis].degree, false, step}, block,
+      next);
+  return next;
 }
 
 void KernelBuilder::move(KernelList& list, Phase phase, const Collective& how, const Stored& from,

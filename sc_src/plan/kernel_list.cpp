@@ -56,8 +56,9 @@ std::int64_t KernelList::temporaries(const std::set<std::string>& kept) const {
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     for (const Access& w : kernels[i].writes) {
       if (w.cls != TensorClass::temporary) continue;
-      // An all-reduce works in place.
-      if (kernels[i].collective && kernels[i].reads.front().tensor == w.tensor) continue;
+      // An all-reduce works in place, and so does what is added to a tensor.
+      const auto& c = kernels[i].collective;
+      if (c && (c->accumulate || kernels[i].reads.front().tensor == w.tensor)) continue;
       std::size_t last = kept.count(w.tensor) > 0 ? kernels.size() - 1 : i;
       for (std::size_t j = i + 1; j < kernels.size(); ++j) {
         if (reads(kernels[j], w.tensor)) last = std::max(last, j);

@@ -114,7 +114,7 @@ BlockKernels make_kernels(const Block& block, const KernelOptions& options) {
     for (std::size_t a = 0; a < options.splits.axes().size(); ++a) {
       if (options.splits.axes()[a].cause == Cause::tensor) axes |= AxisSet{1} << a;
     }
-    chunk_sums(result, axes, options.tensor_chunks);
+    chunk_transfers(result, axes, options.tensor_chunks);
   }
   return result;
 }

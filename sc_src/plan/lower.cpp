@@ -356,6 +356,7 @@ class Lowering {
         run.name = k.name;
         run.phase = k.phase;
         run.cause = cause_of(*k.collective);
+        if (k.reads.size() > 1) w.join(k.reads[0].tensor, {k.reads[0].tensor, k.reads[1].tensor});
         w.collective(run, *k.collective, k.reads.front(), k.writes.front());
         if (sends) w.send(leaving, out.parts, k.phase, out.channel, out.peers);
       } else {

@@ -153,6 +153,7 @@ void read_partition(const Section& root, PlanConfig& plan) {
   }
   plan.overlap.prefetch =
       static_cast<int>(overlap.integer("prefetch", 0, kMaxPrefetch, plan.overlap.prefetch));
+  plan.overlap.ring_attention = overlap.flag("ring_attention", false);
   plan.overlap.tensor_chunks =
       static_cast<int>(overlap.integer("tensor_chunks", 1, kMaxSumChunks, 1));
 }

@@ -443,14 +443,16 @@ void SegmentWriter::collective(const CollectiveRun& run, const Collective& what,
   } else {
     std::tie(streaming, done) = ring(run, what, first, all);
   }
+  const bool one_step = what.kind == CollectiveKind::ring_step;
+  if (one_step && what.accumulate) append_ready(to.tensor, done);
   ready_[to.tensor] = done;
-  if (!residency_[to.cls]) {
+  if (!residency_[to.cls] && to.bytes > 0) {
     if (what.accumulate) {
       done.push_back(transfer(Opcode::load, name, run.phase, residency_.space(to.cls),
                               whole(to.bytes), streaming));
     }
-    ready_[to.tensor] = {
-        stream_out(name, run.phase, residency_.space(to.cls), to.bytes, ranks, streaming, done)};
+    ready_[to.tensor] = {stream_out(name, run.phase, residency_.space(to.cls), to.bytes,
+                                    one_step ? 1 : ranks, streaming, done)};
   }
 }
 
@@ -474,6 +476,11 @@ std::pair<SegmentWriter::Waits, SegmentWriter::Waits> SegmentWriter::ring(const 
     return message(Opcode::recv, name, run.phase, run.cause, channel, previous, recv, {});
   };
   Waits after = first, streaming = first;
+  if (what.kind == CollectiveKind::ring_step) {
+    after.insert(after.end(), all.begin(), all.end());
+    after = {step(chunk(-what.step), chunk(-1 - what.step), after)};
+    return {after, after};
+  }
   const std::int64_t last = p - 2;
   const bool reduces =
       what.kind == CollectiveKind::all_reduce || what.kind == CollectiveKind::reduce_scatter;

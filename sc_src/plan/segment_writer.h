@@ -64,7 +64,8 @@ class SegmentWriter {
 
   /// Converts `from` into `to` (the same tensor for an all-reduce). Reduce-scatter and all-gather
   /// are degree-1 steps of one chunk around the ring of the axis, an all-reduce one after the
-  /// other; in an all-to-all every rank sends every other one what it needs.
+  /// other; in an all-to-all every rank sends every other one what it needs. What adds up to
+  /// `from` in a ring_step must have been join()ed.
   void collective(const CollectiveRun& run, const Collective& what, const Access& from,
                   const Access& to);
   /// Sends a tensor that is complete.

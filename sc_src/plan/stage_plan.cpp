@@ -152,6 +152,7 @@ KernelOptions StagePlanner::kernel_options(std::int64_t samples, const Dropped& 
   o.dropped = dropped;
   o.fuse_attention = plan_.fuse_attention;
   o.fuse_pointwise = plan_.fuse_pointwise;
+  o.ring_attention = plan_.overlap.ring_attention;
   o.split_backward = plan_.splits_backward();
   return o;
 }

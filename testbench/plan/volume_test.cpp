@@ -113,6 +113,55 @@ TEST(Volume, ContextGathersKeysAndValuesAndScattersTheirGradients) {
   }
 }
 
+TEST(Volume, ARingMovesWhatTheGathersMove) {
+  for (const int c : {2, 3, 4}) {
+    for (const Recomputation& r : {Recomputation::none, Recomputation::full}) {
+      for (const ScheduleKind kind : {ScheduleKind::one_f_one_b, ScheduleKind::zb_h1}) {
+        DecoderConfig model = trunk();
+        model.sequence = model.max_positions = 96;
+        const Graph g = build_graph(model);
+        PlanConfig p = plan();
+        p.context = c;
+        p.tensor = 2;
+        p.sequence_parallel = true;
+        p.fuse_attention = true;
+        p.recomputation = r;
+        p.schedule = kind;
+        const LoweredPlan gathered = lower(g, p, mesh());
+        p.overlap.ring_attention = true;
+        const LoweredPlan ring = lower(g, p, mesh());
+        EXPECT_EQ(sent(ring, "context"), sent(gathered, "context"));
+        EXPECT_EQ(sent(ring, "tensor"), sent(gathered, "tensor"));
+        EXPECT_DOUBLE_EQ(ring.compute_bound, gathered.compute_bound);
+        // Two blocks at a time instead of all.
+        if (c > 2) {
+          EXPECT_LT(ring.stages[0].sram_bytes(), gathered.stages[0].sram_bytes());
+        }
+      }
+    }
+  }
+}
+
+TEST(Volume, ChunksMoveWhatTheWholeMoves) {
+  for (const bool sequence_parallel : {false, true}) {
+    for (const Recomputation& r : {Recomputation::none, Recomputation::full}) {
+      for (const ScheduleKind kind : {ScheduleKind::one_f_one_b, ScheduleKind::zb_h1}) {
+        PlanConfig p = plan();
+        p.tensor = 4;
+        p.sequence_parallel = sequence_parallel;
+        p.recomputation = r;
+        p.schedule = kind;
+        const LoweredPlan whole = lower(build_graph(trunk()), p, mesh());
+        p.overlap.tensor_chunks = 3;
+        const LoweredPlan chunked = lower(build_graph(trunk()), p, mesh());
+        EXPECT_EQ(sent(chunked, "tensor"), sent(whole, "tensor"));
+        EXPECT_DOUBLE_EQ(chunked.compute_bound, whole.compute_bound);
+        EXPECT_GT(chunked.program.segments[0].code.size(), whole.program.segments[0].code.size());
+      }
+    }
+  }
+}
+
 TEST(Volume, ExpertsAreReachedByFourExchangesPerLayer) {
   DecoderConfig model = trunk();
   model.experts.count = 8;

@@ -135,5 +135,81 @@ TEST(Overlap, ChunksHideTensorParallelSums) {
   EXPECT_DOUBLE_EQ(r.flops_hardware.value(), r.flops_model.value());
 }
 
+PlanConfig inference() {
+  PlanConfig p = replicas(1, 1);
+  p.mode = Mode::inference;
+  return p;
+}
+
+TEST(Overlap, ChunksHideGathersOfSequenceParallelism) {
+  const Job job;
+  PlanConfig p = inference();
+  p.tensor = 4;
+  p.sequence_parallel = true;
+  p.overlap.tensor_chunks = 8;
+  const double fast = 100e9;
+  const Result r = simulate(row(4, fast), job.graph, p);
+  // Two gathers and two scatters in a layer. The first eighth of a gather comes before its GEMM,
+  // the last of a scatter after.
+  const double transfers = 8 * 4 * all_reduce(2 * 128 * 256, 4, fast) / 2;
+  const double expected = job.graph.forward_flop().value() * 1e-12 / 4 + transfers / 8;
+  EXPECT_NEAR(r.iteration_time.value(), expected, 1e-3 * expected);
+  EXPECT_DOUBLE_EQ(r.flops_hardware.value(), r.flops_model.value());
+}
+
+/// Attention over four context ranks.
+struct Ring {
+  Job job;
+  PlanConfig plan = inference();
+  double compute = job.graph.forward_flop().value() * 1e-12 / 4;
+  /// Of a layer's attention, one block of keys and values against the rank's own queries.
+  double attention = 4.0 * 128 * 128 * 256 * 1e-12 / 16;
+  /// Keys and values of a block pass to the next rank.
+  static double step(double bandwidth) { return 2 * 32 * 256 * 2 / bandwidth; }
+
+  Ring() {
+    plan.context = 4;
+    plan.fuse_attention = true;
+    plan.overlap.ring_attention = true;
+  }
+  double run(double bandwidth) const {
+    return simulate(row(4, bandwidth), job.graph, plan).iteration_time.value();
+  }
+};
+
+TEST(Overlap, WithoutARingKeysAndValuesAreGatheredFirst) {
+  Ring ring;
+  ring.plan.overlap.ring_attention = false;
+  const double fast = 100e9, expected = ring.compute + 8 * 3 * Ring::step(fast);
+  EXPECT_NEAR(ring.run(fast), expected, 1e-3 * expected);
+}
+
+TEST(Overlap, ARingHidesKeysAndValuesBehindTheAttention) {
+  const Ring ring;
+  const double fast = 100e9;
+  ASSERT_LT(Ring::step(fast), ring.attention);
+  EXPECT_NEAR(ring.run(fast), ring.compute, 1e-3 * ring.compute);
+}
+
+TEST(Overlap, ASlowRingLeavesWhatTheAttentionDoesNotCover) {
+  const Ring ring;
+  const double slow = 10e9;
+  ASSERT_GT(Ring::step(slow), ring.attention);
+  const double expected = ring.compute + 8 * 3 * (Ring::step(slow) - ring.attention);
+  EXPECT_NEAR(ring.run(slow), expected, 1e-3 * expected);
+}
+
+TEST(Overlap, ARingBringsHomeGradientsOfKeysAndValues) {
+  Ring ring;
+  ring.plan.mode = Mode::training;
+  const double fast = 100e9;
+  const Result r = simulate(row(4, fast), ring.job.graph, ring.plan);
+  // The last step of a block's sum comes after the attention; the weights' sums at the end.
+  const double expected = r.flops_hardware.value() * 1e-12 / 4 + 8 * Ring::step(fast) +
+                          all_reduce(ring.job.gradient_bytes(), 4, fast);
+  EXPECT_NEAR(r.iteration_time.value(), expected, 1e-3 * expected);
+  EXPECT_EQ(r.communication[static_cast<std::size_t>(Cause::tensor)].active.value(), 0);
+}
+
 }  // namespace
 }  // namespace tilewright

@@ -152,6 +152,7 @@ PlanConfig draw_plan(Draw& draw, bool experts) {
     p.offload.activations = BlockRule{draw.one_of({1, 1, 2}), {}};
     if (draw.chance(30)) p.offload.activations->stages = {draw.chance(50) ? 0 : p.pipeline - 1};
   }
+  p.overlap.ring_attention = draw.chance(p.fuse_attention ? 60 : 2);
   p.offload.optimizer = draw.chance(20);
   p.offload.weights = draw.chance(20);
   p.fuse_pointwise = p.fuse_attention || draw.chance(70);
@@ -166,7 +167,8 @@ std::string text_of(const DecoderConfig& c, const PlanConfig& p) {
   }
   return fmt::format(
       "layers {} heads {}/{} ffn {} vocab {} tied {} gated {} experts {}/{}+{} | p{} t{}{} c{} d{} "
-      "e{} sp{} zero{} batch {}/{} schedule {} recompute {} fused {} optimizer {} precision {} "
+      "e{} sp{} zero{} batch {}/{} schedule {} recompute {} fused {} ring {} optimizer {} "
+      "precision {} "
       "preset {} "
       "uneven {} placement {}{} offload {}",
       c.layers, c.heads, c.kv_heads, c.ffn, c.vocab, c.tied_embeddings, c.gated_mlp,
@@ -174,6 +176,7 @@ std::string text_of(const DecoderConfig& c, const PlanConfig& p) {
       p.tensor_shape.empty() ? "" : " (2-D)", p.context, p.data, p.expert, p.sequence_parallel,
       p.zero, p.global_batch, p.micro_batch, static_cast<int>(p.schedule),
       to_string(p.recomputation), p.fuse_attention ? 2 : int{p.fuse_pointwise},
+      p.overlap.ring_attention,
       static_cast<int>(p.optimizer), static_cast<int>(p.precision), static_cast<int>(p.partition),
       static_cast<int>(p.uneven), static_cast<int>(p.placement), cuts, to_string(p.offload));
 }

@@ -40,7 +40,13 @@ struct Access {
   std::int64_t bytes = 0;
 };
 
-enum class CollectiveKind : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all };
+enum class CollectiveKind : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  ring_step,  ///< one step of an all_gather or a reduce_scatter: a part goes to the next rank
+};
 
 /// A conversion of reads[0] into writes[0] over one axis of the ranks; an all_to_all over all axes
 /// whose cut changes, so that each byte moves once.
@@ -49,6 +55,7 @@ struct Collective {
   AxisSet axes = 0;
   std::int64_t bytes = 0;   ///< of the tensor where none of the axes cuts it
   bool accumulate = false;  ///< the result is added to what is stored (a reduce_scatter's)
+  int step = 0;             ///< of a ring_step: ranks that the part has come already
 };
 
 struct Kernel {
@@ -63,8 +70,8 @@ struct Kernel {
   double vector_elements = 0;  ///< elements × passes of the vector engine
   std::vector<Access> reads;   ///< streamed once, besides a and b
   std::vector<Access> writes;  ///< streamed once
-  std::optional<Collective>
-      collective;  ///< then there is no engine work and one read and one write
+  /// Then there is no engine work, one read and one write. A ring_step may read a second summand.
+  std::optional<Collective> collective;
 };
 
 /// A tensor with its size on one rank.
@@ -106,11 +113,13 @@ struct KernelOptions {
   /// Weights that are summed over these axes are gathered for every pass (ZeRO 3).
   AxisSet gathered = 0;
   bool fetch_weights = false;  ///< all weights are read from the host memory for every pass
-  /// Sums over the tensor axes run beside the GEMMs that make them, in so many chunks.
+  /// Sums over the tensor axes run beside the GEMMs that make them, and gathers beside those that
+  /// read them, in so many chunks.
   int tensor_chunks = 1;
   Dropped dropped{};
   bool fuse_attention = false;  ///< scores, softmax and context in one kernel
   bool fuse_pointwise = true;   ///< pointwise operators in the kernel that makes their input
+  bool ring_attention = false;  ///< that works on keys and values block by block as they arrive
   /// Weight gradients run later than the backward pass. The gradients that they read, and those
   /// that pass between blocks, are then kept per micro-batch, like saved activations.
   bool split_backward = false;

@@ -72,9 +72,12 @@ struct Overlap {
   /// How many blocks ahead weights are gathered (ZeRO 3) and what lives in the host memory is
   /// fetched; 0: when the block is next.
   int prefetch = 1;
-  /// Chunks in which a GEMM and the tensor-parallel sum of its result run side by side; 1: the sum
-  /// starts when the GEMM is done.
+  /// Chunks in which a GEMM and the tensor-parallel sum of its result, or gather of its input, run
+  /// side by side; 1: one starts when the other is done.
   int tensor_chunks = 1;
+  /// Keys and values go round the context ranks block by block, each beside the attention of the
+  /// block before (ring attention, arXiv 2310.01889).
+  bool ring_attention = false;
 };
 
 struct PlanConfig {
