@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <vector>
 
 #include <tilewright/plan/blocking.h>
@@ -10,32 +11,45 @@ namespace {
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 constexpr std::int64_t kAccumulatorBytes = 4;
-// Of two choices that take the same time the one that moves less wins, in DRAM and in SRAM: these
-// shares of the time that moving the bytes takes are added.
-constexpr double kTrafficWeight = 0.02;
-constexpr double kSramWeight = 0.1;
+// Extents of the streamed dimensions where partial sums are spilled.
+constexpr std::int64_t kThin = 64;
 
-/// Evaluates one choice of blocks and keeps it when it takes less time.
+/// Sizes of the operands, in bytes.
+struct Sizes {
+  Sizes(const Gemm& g, const GemmOperands& o)
+      : a(g.m * g.k * o.a_bytes),
+        b(g.k * g.n * o.b_bytes),
+        c(g.m * g.n * o.c_bytes),
+        partial(g.m * g.n * kAccumulatorBytes),
+        a_total(o.a_resident || o.a_made ? 0 : o.a_total.value_or(g.batch * a)),
+        b_total(o.b_resident ? 0 : o.b_total.value_or(g.batch * b)),
+        c_total(o.c_resident ? 0 : o.c_total.value_or(g.batch * c)) {}
+
+  std::int64_t a, b, c, partial;           // of one batch element
+  std::int64_t a_total, b_total, c_total;  // that DRAM moves at least
+};
+
+/// Evaluates one choice of blocks and keeps it when it is better.
 class Search {
  public:
-  Search(const Gemm& g, const GemmOperands& o, std::int64_t sram, const BlockingRates& rates)
-      : g_(g), o_(o), sram_(sram), rates_(rates) {}
+  Search(const Gemm& g, const GemmOperands& o, std::int64_t sram, double engine_seconds,
+         const StreamRates& rates)
+      : g_(g), o_(o), size_(g, o), sram_(sram), rates_(rates) {
+    stream_.engine_seconds = engine_seconds;
+    stream_.pipelining = pipelining(g, o);
+  }
 
   const Blocking& best() const { return best_; }
 
-  /// SRAM bytes of the operand blocks and one C block with its accumulators. A block that changes
-  /// from step to step is double-buffered; an operand that is resident already needs no buffer.
-  std::int64_t footprint(std::int64_t mb, std::int64_t nb, std::int64_t kb) const {
-    const bool one_k = kb == g_.k && g_.batch == 1;
-    std::int64_t bytes = mb * nb * kAccumulatorBytes;
-    if (!o_.a_resident) bytes += buffers(one_k && mb == g_.m) * mb * kb * o_.a_bytes;
-    if (!o_.b_resident) bytes += buffers(one_k && nb == g_.n) * kb * nb * o_.b_bytes;
-    if (!o_.c_resident) bytes += mb * nb * o_.c_bytes;
-    return bytes;
+  /// The tallest blocks that fit with these columns and this depth.
+  void consider_tallest(LoopOrder order, std::int64_t nb, std::int64_t kb) {
+    if (footprint(g_.m, nb, kb) <= sram_) return consider(order, g_.m, nb, kb);
+    const std::int64_t row = footprint(2, nb, kb) - footprint(1, nb, kb);
+    const std::int64_t mb = 1 + (sram_ - footprint(1, nb, kb)) / row;
+    if (footprint(1, nb, kb) <= sram_) consider(order, std::min(mb, g_.m), nb, kb);
   }
 
   void consider(LoopOrder order, std::int64_t mb, std::int64_t nb, std::int64_t kb) {
-    if (mb * nb * kAccumulatorBytes > sram_) return;
     // Even blocks: the same count with less SRAM.
     const std::int64_t mc = ceil_div(g_.m, mb), nc = ceil_div(g_.n, nb), kc = ceil_div(g_.k, kb);
     mb = ceil_div(g_.m, mc);
@@ -45,8 +59,6 @@ class Search {
     const std::int64_t need = footprint(mb, nb, kb);
     if (need > sram_) return;
 
-    const std::int64_t a = g_.m * g_.k * o_.a_bytes, b = g_.k * g_.n * o_.b_bytes,
-                       c = g_.m * g_.n * o_.c_bytes, partial = g_.m * g_.n * kAccumulatorBytes;
     std::int64_t a_times = nc, b_times = mc, spills = 0;
     switch (order) {
       case LoopOrder::all_resident:
@@ -79,80 +91,129 @@ class Search {
     r.block_m = mb;
     r.block_n = nb;
     r.block_k = kb;
+    r.a_buffers = a_buffers(mb, kb);
+    r.b_buffers = b_buffers(nb, kb);
     r.blocks = g_.batch * mc * nc * kc;
-    const bool a_arrives = !o_.a_resident && !o_.a_made;
-    r.a_traffic = a_arrives ? g_.batch * a * a_times : 0;
-    r.b_traffic = o_.b_resident ? 0 : g_.batch * b * b_times;
+    r.a_traffic = size_.a_total * a_times;
+    r.b_traffic = size_.b_total * b_times;
     if (!o_.c_resident) {
-      r.c_read = g_.batch * (spills * partial + (o_.accumulate ? c : 0));
-      r.c_write = g_.batch * (spills * partial + c);
+      const std::int64_t spilled = g_.batch * spills * size_.partial;
+      r.c_read = spilled + (o_.accumulate ? g_.batch * size_.c : 0);
+      r.c_write = spilled + size_.c_total;
     }
-    r.fill = (a_arrives ? mb * kb * o_.a_bytes : 0) + (o_.b_resident ? 0 : kb * nb * o_.b_bytes);
-    r.sram_stream =
-        g_.batch * (a * nc + b * mc + c + (2 * spills + (o_.accumulate ? 1 : 0)) * partial);
+    r.sram_stream = g_.batch * (size_.a * nc + size_.b * mc + size_.c +
+                                (2 * spills + (o_.accumulate ? 1 : 0)) * size_.partial);
     r.footprint = need;
-    const double moved = static_cast<double>(r.dram_bytes());
-    const double seconds =
-        streamed_seconds(
-            rates_.engine_seconds, static_cast<double>(r.a_traffic + r.b_traffic + r.c_read),
-            static_cast<double>(r.c_write), static_cast<double>(r.fill),
-            static_cast<double>(r.sram_stream), static_cast<double>(r.blocks), rates_) +
-        kTrafficWeight * moved / rates_.dram_bytes_per_s +
-        kSramWeight * static_cast<double>(r.sram_stream) / rates_.sram_bytes_per_s;
-    if (!best_.feasible || seconds < least_) {
-      least_ = seconds;
-      best_ = r;
-    }
+    stream_.load = r.a_traffic + r.b_traffic + r.c_read + o_.other_loads;
+    stream_.store = r.c_write;
+    stream_.sram = r.sram_stream + o_.other_sram;
+    const auto rank =
+        std::make_tuple(streamed_seconds(stream_, rates_), r.dram_bytes(), r.sram_stream);
+    if (best_.feasible && rank >= rank_) return;
+    rank_ = rank;
+    best_ = r;
   }
 
  private:
-  static std::int64_t buffers(bool stays) { return stays ? 1 : 2; }
+  /// SRAM bytes of the operand blocks and one C block with its accumulators.
+  std::int64_t footprint(std::int64_t mb, std::int64_t nb, std::int64_t kb) const {
+    return mb * nb * (kAccumulatorBytes + (o_.c_resident ? 0 : o_.c_bytes)) +
+           a_buffers(mb, kb) * mb * kb * o_.a_bytes + b_buffers(nb, kb) * kb * nb * o_.b_bytes;
+  }
+  /// A block that changes from step to step is double-buffered; an operand that is resident already
+  /// needs no buffer.
+  int a_buffers(std::int64_t mb, std::int64_t kb) const {
+    return o_.a_resident ? 0 : mb == g_.m && kb == g_.k && g_.batch == 1 ? 1 : 2;
+  }
+  int b_buffers(std::int64_t nb, std::int64_t kb) const {
+    return o_.b_resident ? 0 : nb == g_.n && kb == g_.k && g_.batch == 1 ? 1 : 2;
+  }
 
   Gemm g_;
   GemmOperands o_;
+  Sizes size_;
   std::int64_t sram_;
-  BlockingRates rates_;
+  StreamRates rates_;
+  Stream stream_;
   Blocking best_;
-  double least_ = 0;
+  std::tuple<double, std::int64_t, std::int64_t> rank_;
 };
 
-/// Block sizes ⌈extent / count⌉ for counts four to the octave, largest first.
+/// Block sizes ⌈extent / count⌉ for every count up to 16 and 16 to the octave beyond, largest
+/// first.
 std::vector<std::int64_t> grid(std::int64_t extent) {
+  constexpr double kPerOctave = 16;
   std::vector<std::int64_t> blocks;
-  for (int k = 0;; ++k) {
-    const auto count = static_cast<std::int64_t>(std::llround(std::exp2(k / 4.0)));
+  double at = 1;
+  for (;;) {
+    const auto count = static_cast<std::int64_t>(std::llround(at));
     const std::int64_t block = ceil_div(extent, std::min(count, extent));
     if (blocks.empty() || block < blocks.back()) blocks.push_back(block);
     if (block == 1) return blocks;
+    at = at < kPerOctave ? at + 1 : at * std::exp2(1 / kPerOctave);
   }
 }
 
 }  // namespace
 
-double streamed_seconds(double engine_seconds, double load, double store, double fill,
-                        double sram_stream, double blocks, const BlockingRates& rates) {
-  const auto dram = [&](double bytes) { return bytes > 0 ? bytes / rates.dram_bytes_per_s : 0.0; };
-  const double engines = std::max(engine_seconds, sram_stream / rates.sram_bytes_per_s);
-  return std::max(dram(fill) + engines, dram(load + store) + engines / blocks) +
-         dram(store) / blocks;
+std::string to_string(LoopOrder order) {
+  switch (order) {
+    case LoopOrder::all_resident:
+      return "all resident";
+    case LoopOrder::output_stationary:
+      return "output-stationary";
+    case LoopOrder::a_panel:
+      return "panels of A";
+    case LoopOrder::b_panel:
+      return "panels of B";
+    case LoopOrder::weight_stationary:
+      return "B stationary, sums spilled";
+    case LoopOrder::input_stationary:
+      return "A stationary, sums spilled";
+  }
+  return "?";
+}
+
+Pipelining pipelining(const Gemm& gemm, const GemmOperands& operands) {
+  const Sizes size(gemm, operands);
+  const std::int64_t sums = operands.accumulate && !operands.c_resident ? gemm.batch * size.c : 0;
+  const std::int64_t loads = size.a_total + size.b_total + sums + operands.other_loads;
+  Pipelining p;
+  const std::int64_t moved = loads + size.c_total;
+  if (moved > 0) p.steps = std::max(kFewestSlices, ceil_div(moved, kSlice));
+  p.fill = ceil_div(loads, p.steps);
+  return p;
+}
+
+double streamed_seconds(const Stream& stream, const StreamRates& rates) {
+  const auto load = static_cast<double>(stream.load), store = static_cast<double>(stream.store);
+  const auto over = [](double bytes, double rate) { return bytes > 0 ? bytes / rate : 0.0; };
+  const auto alone = [&](double bytes) { return over(bytes, std::min(rates.dram, rates.way)); };
+  const auto steps = static_cast<double>(stream.pipelining.steps);
+  const double engines =
+      std::max(stream.engine_seconds, over(static_cast<double>(stream.sram), rates.sram));
+  const double last = store / steps, early = store - last;
+  // A controller takes what a tile stores ahead of what it loads at the same time.
+  const double dram = std::max(over(early, rates.dram) + alone(load), over(early, rates.way));
+  return std::max(alone(static_cast<double>(stream.pipelining.fill)) + engines,
+                  dram + engines / steps) +
+         alone(last);
 }
 
 Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t sram_free,
-                    const BlockingRates& rates) {
-  Search search(gemm, operands, sram_free, rates);
+                    double engine_seconds, const StreamRates& rates) {
+  Search search(gemm, operands, sram_free, engine_seconds, rates);
   search.consider(LoopOrder::all_resident, gemm.m, gemm.n, gemm.k);
-  const std::int64_t shallow = std::min(gemm.k, kSmallestDepth);
-  const std::vector<std::int64_t> rows = grid(gemm.m), columns = grid(gemm.n);
-  for (const std::int64_t nb : columns) {
-    for (const std::int64_t mb : rows) {
-      search.consider(LoopOrder::output_stationary, mb, nb, shallow);
-      search.consider(LoopOrder::a_panel, mb, nb, gemm.k);
-      search.consider(LoopOrder::b_panel, mb, nb, gemm.k);
-    }
+  const std::int64_t shallow =
+      std::min(gemm.k, smallest_depth(std::max(operands.a_bytes, operands.b_bytes)));
+  for (const std::int64_t nb : grid(gemm.n)) {
+    search.consider_tallest(LoopOrder::output_stationary, nb, shallow);
+    search.consider_tallest(LoopOrder::a_panel, nb, gemm.k);
+    search.consider_tallest(LoopOrder::b_panel, nb, gemm.k);
   }
   // Spilled partial sums pay only when one operand is far larger than C: blocks of the stationary
   // operand as deep as fits, the streamed dimension shallow.
-  const std::int64_t mb = std::min(gemm.m, kSmallestDepth), nb = std::min(gemm.n, kSmallestDepth);
+  const std::int64_t mb = std::min(gemm.m, kThin), nb = std::min(gemm.n, kThin);
   for (const std::int64_t kb : grid(gemm.k)) {
     search.consider(LoopOrder::weight_stationary, mb, gemm.n, kb);
     search.consider(LoopOrder::weight_stationary, mb, nb, kb);

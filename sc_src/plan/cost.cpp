@@ -7,16 +7,6 @@ namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Blocks of a vector kernel's stream: large against a DRAM page, small against any stream worth
-// pipelining.
-constexpr std::int64_t kStreamBlock = 128 << 10;
-/// Blocking counts an operand as if every batch element had its own; grouped-query heads share.
-std::int64_t scale(std::int64_t traffic, std::int64_t actual, std::int64_t nominal) {
-  if (nominal == 0 || actual == nominal) return traffic;
-  return static_cast<std::int64_t>(static_cast<double>(traffic) * static_cast<double>(actual) /
-                                   static_cast<double>(nominal));
-}
-
 /// The slower of the engines, which work on a kernel's blocks side by side.
 double engine_seconds(const Kernel& kernel, const TileRates& rates) {
   double t = matrix_seconds(kernel, rates);
@@ -27,23 +17,62 @@ double engine_seconds(const Kernel& kernel, const TileRates& rates) {
 }
 
 /// Bytes that a kernel streams between SRAM and one memory.
-struct Stream {
+struct Streamed {
   std::int64_t in = 0, out = 0;
 };
 
-KernelCost stream_cost(const Stream& dram, const Stream& host, std::int64_t sram_free) {
+KernelCost stream_cost(const Streamed& dram, const Streamed& host, std::int64_t sram_free) {
   KernelCost cost;
   cost.load = dram.in;
   cost.store = dram.out;
   cost.host_load = host.in;
   cost.host_store = host.out;
   const std::int64_t moved = dram.in + dram.out + host.in + host.out;
-  const std::int64_t block = std::max<std::int64_t>(1, std::min(kStreamBlock, sram_free / 2));
-  cost.blocks = std::max<std::int64_t>(1, ceil_div(moved, block));
-  cost.footprint = std::min(2 * block, moved);
-  cost.fill = ceil_div(dram.in, cost.blocks);
+  // An SRAM that two slices do not fit works with smaller ones, and is not the faster for it.
+  cost.pipelining.steps = std::max<std::int64_t>(1, ceil_div(moved, kSlice));
+  cost.footprint = std::min({2 * kSlice, moved, sram_free});
+  cost.pipelining.fill = ceil_div(dram.in, cost.pipelining.steps);
   cost.feasible = sram_free >= 2 || moved == 0;
   return cost;
+}
+
+/// Bytes per second of the slowest links between two tiles.
+double narrowest(const MachineConfig& machine, TileId from, TileId to) {
+  double bandwidth = Bandwidth::unlimited().value();
+  if (from == to) return bandwidth;
+  const auto take = [&](const LinkConfig& link) {
+    bandwidth = std::min(bandwidth, link.bandwidth.value());
+  };
+  if (machine.fabric) {
+    for (const NamedLinkConfig& kind : machine.link_kinds()) take(kind.link);
+    return bandwidth;
+  }
+  take(machine.noc.link);
+  if (machine.crosses_die(from, to)) take(machine.noc.die_link);
+  if (machine.crosses_wafer(from, to)) take(machine.noc.wafer_link);
+  return bandwidth;
+}
+
+StreamRates stream_rates(const MachineConfig& machine, const DramConfig& memory,
+                         const std::vector<TileId>& tiles) {
+  const auto controllers = assign_controllers(machine, memory);
+  std::vector<int> clients(memory.sites.size(), 0);
+  int busiest = 1;
+  std::size_t per_tile = 1;
+  double way = Bandwidth::unlimited().value();
+  for (const TileId t : tiles) {
+    for (const DramId d : controllers[t]) {
+      busiest = std::max(busiest, ++clients[index(d)]);
+      const auto [x, y] = memory.sites[index(d)];
+      way = std::min(way, narrowest(machine, t, machine.tile(x, y)));
+    }
+    per_tile = std::max(per_tile, controllers[t].size());
+  }
+  StreamRates rates;
+  rates.dram = memory.bandwidth.value() * static_cast<double>(per_tile) / busiest;
+  rates.way = static_cast<double>(per_tile) * way;
+  rates.sram = machine.sram.bandwidth.value();
+  return rates;
 }
 
 }  // namespace
@@ -51,8 +80,8 @@ KernelCost stream_cost(const Stream& dram, const Stream& host, std::int64_t sram
 KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::int64_t sram_free,
                        DType precision, const StateBytes& state, const TileRates& rates) {
   std::int64_t through_sram = 0;
-  Stream in_sram, in_dram, in_host;
-  const auto stream = [&](TensorClass cls) -> Stream& {
+  Streamed in_sram, in_dram, in_host;
+  const auto stream = [&](TensorClass cls) -> Streamed& {
     const Space space = residency.space(cls);
     return space == Space::sram ? in_sram : space == Space::dram ? in_dram : in_host;
   };
@@ -79,8 +108,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
 
   const Gemm& g = kernel.gemm;
   GemmOperands o;
-  const int element = bytes_of(precision);
-  o.a_bytes = o.b_bytes = element;
+  o.a_bytes = o.b_bytes = bytes_of(precision);
   o.a_made = kernel.a.tensor.empty();
   o.a_resident = !o.a_made && residency[kernel.a.cls];
   o.b_resident = residency[kernel.b.cls];
@@ -89,27 +117,33 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   const std::int64_t results = g.batch * g.m * g.n;
   o.c_resident = stream_out == 0;
   o.c_bytes = kernel.accumulate ? state.gradient : static_cast<int>(ceil_div(stream_out, results));
+  o.a_total = kernel.a.bytes;
+  o.b_total = kernel.b.bytes;
+  o.c_total = stream_out;
+  o.other_loads = stream_in;
+  o.other_sram = through_sram;
 
-  BlockingRates blocking_rates;
-  blocking_rates.engine_seconds = engine_seconds(kernel, rates);
-  blocking_rates.dram_bytes_per_s = rates.dram_bytes_per_s;
-  blocking_rates.sram_bytes_per_s = rates.sram_bytes_per_s;
-  const Blocking b = block_gemm(g, o, sram_free, blocking_rates);
+  const Blocking b = block_gemm(g, o, sram_free, engine_seconds(kernel, rates), rates.dram);
   KernelCost cost;
   cost.feasible = b.feasible;
   if (!b.feasible) return cost;
-  // Partial sums beyond the result itself; the result's own bytes are those of the writes.
-  const std::int64_t own = o.c_resident ? 0 : results * o.c_bytes;
-  const std::int64_t spilled = b.c_write - own;
-  const std::int64_t a = scale(b.a_traffic, kernel.a.bytes, g.batch * g.m * g.k * element);
-  const std::int64_t bb = scale(b.b_traffic, kernel.b.bytes, g.batch * g.k * g.n * element);
-  cost.load = a + bb + b.c_read + stream_in;
-  cost.store = stream_out + spilled;
-  cost.blocks = b.blocks;
-  cost.fill = std::min(cost.load, b.fill + ceil_div(stream_in, b.blocks));
+  cost.load = b.a_traffic + b.b_traffic + b.c_read + stream_in;
+  cost.store = b.c_write;
+  cost.pipelining = pipelining(g, o);
   cost.sram_stream = b.sram_stream + through_sram;
   cost.footprint = b.footprint;
+  cost.blocking = b;
   return cost;
+}
+
+TileRates tile_rates(const MachineConfig& machine, DType precision,
+                     const std::vector<TileId>& tiles) {
+  TileRates rates;
+  rates.engines = make_compute_model(machine);
+  rates.format = to_string(precision);
+  rates.dram = stream_rates(machine, machine.dram, tiles);
+  rates.host = stream_rates(machine, machine.host, tiles);
+  return rates;
 }
 
 double matrix_seconds(const Kernel& kernel, const TileRates& rates) {
@@ -120,21 +154,14 @@ double matrix_seconds(const Kernel& kernel, const TileRates& rates) {
 
 double kernel_seconds(const Kernel& kernel, const KernelCost& cost, const TileRates& rates) {
   const double engines = engine_seconds(kernel, rates);
-  const auto streamed = [&](double load, double store, double fill, double bytes_per_s) {
-    BlockingRates r;
-    r.dram_bytes_per_s = bytes_per_s;
-    r.sram_bytes_per_s = rates.sram_bytes_per_s;
-    return streamed_seconds(engines, load, store, fill, static_cast<double>(cost.sram_stream),
-                            static_cast<double>(cost.blocks), r);
-  };
-  const double seconds = streamed(static_cast<double>(cost.load), static_cast<double>(cost.store),
-                                  static_cast<double>(cost.fill), rates.dram_bytes_per_s);
+  const double seconds = streamed_seconds(
+      {engines, cost.load, cost.store, cost.sram_stream, cost.pipelining}, rates.dram);
   if (cost.host_load + cost.host_store == 0) return seconds;
   // The memories work side by side.
-  const auto load = static_cast<double>(cost.host_load);
-  return std::max(seconds,
-                  streamed(load, static_cast<double>(cost.host_store),
-                           load / static_cast<double>(cost.blocks), rates.host_bytes_per_s));
+  const std::int64_t steps = cost.pipelining.steps;
+  return std::max(seconds, streamed_seconds({engines, cost.host_load, cost.host_store,
+                                             cost.sram_stream, {steps, cost.host_load / steps}},
+                                            rates.host));
 }
 
 }  // namespace tilewright

@@ -256,7 +256,8 @@ class Lowering {
     const std::string& tensor = forward ? k.output : k.input_gradient;
     for (std::size_t i = kernels.size(); i-- > 0;) {
       for (const Access& w : kernels[i].writes) {
-        if (w.tensor == tensor) return SegmentWriter::message_parts(w.bytes, costs[i].blocks);
+        if (w.tensor == tensor)
+          return SegmentWriter::message_parts(w.bytes, costs[i].pipelining.steps);
       }
     }
     throw InternalError("block '" + planner_.block(block).name + "' never makes '" + tensor + "'");

@@ -299,8 +299,9 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
   // A pointwise part follows its matrix part block by block even when nothing leaves the SRAM.
   const bool follows = k.matrix && k.vector_elements > 0;
   const std::int64_t blocks =
-      streams || follows ? std::min(std::max(cost.blocks, follows ? kFollowBlocks : 1), kMostPieces)
-                         : 1;
+      streams || follows
+          ? std::min(std::max(cost.pipelining.steps, follows ? kFollowBlocks : 1), kMostPieces)
+          : 1;
   const auto n = static_cast<std::uint32_t>(blocks);
 
   // Loads: the fill, then the rest behind it.
@@ -332,7 +333,7 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
   };
   if (loads) {
     from_memory.insert(from_memory.end(), buffers_.begin(), buffers_.end());
-    load(Space::dram, cost.load, cost.fill);
+    load(Space::dram, cost.load, cost.pipelining.fill);
     load(Space::host, cost.host_load, cost.host_load / blocks);
   } else {
     // Tensors in memory that this kernel accounts no bytes for still order it.

@@ -93,31 +93,13 @@ StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const Mac
       splits_(make_splits(plan, graph)),
       sharding_(graph, splits_, plan.zero),
       boundary_(boundary_layouts(graph, splits_)),
-      dram_(tier(machine.dram)),
-      host_(tier(machine.host)) {
+      dram_{machine.dram, assign_controllers(machine, machine.dram)},
+      host_{machine.host, assign_controllers(machine, machine.host)},
+      rates_(tile_rates(machine, plan.precision, placement.tiles)) {
   std::int64_t layers = 0;
   for (std::size_t i = 0; i < graph.chain.size(); ++i) {
     layer_at_.push_back(graph.block(i).is_layer() ? layers++ : -1);
   }
-  rates_.engines = make_compute_model(machine);
-  rates_.format = to_string(plan.precision);
-  rates_.sram_bytes_per_s = machine.sram.bandwidth.value();
-  rates_.dram_bytes_per_s = dram_.bytes_per_s;
-  rates_.host_bytes_per_s = host_.bytes_per_s;
-}
-
-StagePlanner::Tier StagePlanner::tier(const DramConfig& memory) const {
-  Tier tier{memory, assign_controllers(machine_, memory)};
-  std::vector<int> clients(memory.sites.size(), 0);
-  std::size_t per_tile = 1;
-  for (const TileId t : placement_.tiles) {
-    for (const DramId d : tier.controllers_of[t]) ++clients[index(d)];
-    per_tile = std::max(per_tile, tier.controllers_of[t].size());
-  }
-  const int busiest = clients.empty() ? 1 : *std::max_element(clients.begin(), clients.end());
-  tier.bytes_per_s =
-      memory.bandwidth.value() * static_cast<double>(per_tile) / std::max(1, busiest);
-  return tier;
 }
 
 double StagePlanner::slowest(int stage) const {
@@ -286,7 +268,7 @@ StagePlan StagePlanner::plan_stage(int stage, const std::vector<StageRange>& vir
         "smallest blocks of a matrix operator, one row and one column {} deep with double buffers, "
         "need {} bytes; everything else would stay in DRAM{}",
         print(capacity), stage, machine_.x(placement_.tile(stage, 0, 0)),
-        machine_.y(placement_.tile(stage, 0, 0)), kSmallestDepth,
+        machine_.y(placement_.tile(stage, 0, 0)), smallest_depth(bytes_of(plan_.precision)),
         smallest_footprint(bytes_of(plan_.precision)),
         plan_.fuse_attention ? "; fusion: attention needs more, whole heads of keys and values as "
                                "deep with their gradients; fusion: pointwise does not"

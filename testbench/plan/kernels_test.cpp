@@ -558,8 +558,8 @@ TEST(FusedAttention, MovesEveryOperandOnceWhenItFits) {
   m.vector.throughput = Frequency(512e9);
   rates.engines = make_compute_model(m);
   rates.format = "fp16";
-  rates.sram_bytes_per_s = 2e12;
-  rates.dram_bytes_per_s = 16e9;
+  rates.dram.sram = 2e12;
+  rates.dram.dram = 16e9;
   const auto cost = [&](const Kernel& kernel, std::int64_t sram) {
     return kernel_cost(kernel, {}, sram, DType::fp16, o.state, rates);
   };

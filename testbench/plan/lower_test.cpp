@@ -203,14 +203,14 @@ TEST(Lower, FusedAttentionThatDoesNotFitSaysSo) {
   const Graph g = build_graph(model(2));
   PlanConfig p = plan(1, 2, 1);
   MachineConfig m = machine(4, 4);
-  m.sram.capacity = Bytes(64 << 10);
+  m.sram.capacity = Bytes(32 << 10);
   EXPECT_NO_THROW(lower(g, p, m));
   p.fuse_attention = true;
   try {
     lower(g, p, m);
     FAIL() << "fits";
   } catch (const InputError& e) {
-    EXPECT_THAT(e.what(), HasSubstr("tile.sram.capacity: 64"));
+    EXPECT_THAT(e.what(), HasSubstr("tile.sram.capacity: 32"));
     EXPECT_THAT(e.what(), HasSubstr("fusion: attention needs more"));
   }
   m.sram.capacity = Bytes(512 << 10);

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
 
 namespace tilewright {
 
@@ -15,13 +18,18 @@ struct Gemm {
   }
 };
 
-/// Where the operands live, and their element sizes in bytes.
+/// Where the operands live, and their sizes in bytes.
 struct GemmOperands {
-  int a_bytes = 2, b_bytes = 2, c_bytes = 2;
+  int a_bytes = 2, b_bytes = 2, c_bytes = 2;                        ///< of an element
   bool a_resident = false, b_resident = false, c_resident = false;  ///< already in SRAM
   bool accumulate = false;  ///< C is read before it is written (gradient accumulation)
   /// A is made block by block in the kernel, from whole rows of B: it takes buffers but no traffic.
   bool a_made = false;
+  /// Of all batches together where they are not what the extents say: operands that elements of the
+  /// batch share, results that leave with masks.
+  std::optional<std::int64_t> a_total, b_total, c_total;
+  /// What the kernel moves besides, once however it is blocked.
+  std::int64_t other_loads = 0, other_sram = 0;
 };
 
 enum class LoopOrder : std::uint8_t {
@@ -32,49 +40,76 @@ enum class LoopOrder : std::uint8_t {
   weight_stationary,  ///< a block of B stays, partial sums of C are spilled
   input_stationary,   ///< a block of A stays, partial sums of C are spilled
 };
+std::string to_string(LoopOrder order);
 
 struct Blocking {
   bool feasible = false;
   LoopOrder order = LoopOrder::all_resident;
   std::int64_t block_m = 0, block_n = 0, block_k = 0;
-  std::int64_t blocks = 1;     ///< steps of the loop nest, batch included
-  std::int64_t a_traffic = 0;  ///< DRAM bytes read of A, all batches; 0 when resident
+  int a_buffers = 0, b_buffers = 0;  ///< 2: double-buffered; 0: the operand is resident
+  std::int64_t blocks = 1;           ///< steps of the loop nest, batch included
+  std::int64_t a_traffic = 0;        ///< DRAM bytes read of A, all batches; 0 when resident
   std::int64_t b_traffic = 0;
   std::int64_t c_read = 0;  ///< partial sums and accumulation
   std::int64_t c_write = 0;
-  std::int64_t fill = 0;         ///< bytes that must arrive before the first step
   std::int64_t sram_stream = 0;  ///< bytes the engine moves through the SRAM
   std::int64_t footprint = 0;    ///< SRAM bytes of the double-buffered blocks
   std::int64_t dram_bytes() const { return a_traffic + b_traffic + c_read + c_write; }
 };
 
-/// Depth of a block at least (or k): rows of no less than a DRAM burst.
-constexpr std::int64_t kSmallestDepth = 64;
+/// What is streamed through a tile moves in slices of this size: large against a DRAM page, small
+/// against any stream worth pipelining.
+constexpr std::int64_t kSlice = 128 << 10;
+/// Slices of a matrix kernel at least, if it moves anything.
+constexpr std::int64_t kFewestSlices = 16;
+
+/// How finely loads, engines and stores of a kernel follow each other. It depends on what must be
+/// moved at least and not on the blocks, which say what is kept for reuse: the slices of a block
+/// that make most work of the fewest bytes are loaded first. (With square ones of depth d growing
+/// from nothing, an engine of F FLOP/s beside a DRAM of D bytes/s idles d·e²·F/(2D²) seconds, e
+/// bytes an element, whatever the block's size: less than the slice on all shipped machines.) So
+/// larger blocks, and with them more SRAM, never delay the start.
+struct Pipelining {
+  std::int64_t steps = 1;
+  std::int64_t fill = 0;  ///< bytes that must arrive before the first step
+};
+Pipelining pipelining(const Gemm& gemm, const GemmOperands& operands);
+
+/// A row of a block is a DRAM burst at least.
+constexpr std::int64_t kBurst = 64;
+/// Depth of the shallowest block (or k).
+constexpr std::int64_t smallest_depth(int element_bytes) { return kBurst / element_bytes; }
 /// SRAM bytes of a 1 × 1 block of that depth with double buffers, accumulator and result.
 constexpr std::int64_t smallest_footprint(int element_bytes) {
-  return 4 * kSmallestDepth * element_bytes + 4 + element_bytes;
+  return 4 * kBurst + 4 + element_bytes;
 }
 
-/// What a blocking costs in time: seconds of the matrix engine for the whole GEMM, and the rates at
-/// which the tile's DRAM share and its SRAM move bytes.
-struct BlockingRates {
+/// Bytes per second that a tile moves.
+struct StreamRates {
+  double dram = 1;  ///< its share of the DRAM, loads and stores together
+  double way = std::numeric_limits<double>::infinity();  ///< to or from the DRAM over the links
+  double sram = 1;
+};
+
+/// A kernel's stream: what it moves, in bytes, how finely, and how long its engines work.
+struct Stream {
   double engine_seconds = 0;
-  double dram_bytes_per_s = 1;
-  double sram_bytes_per_s = 1;
+  std::int64_t load = 0, store = 0, sram = 0;
+  Pipelining pipelining;
 };
 
 /// Seconds of a pipelined stream: the fill, then the slower of the engines (or the SRAM that feeds
-/// them) and DRAM with the last block's computation behind it, then the last block's store.
-double streamed_seconds(double engine_seconds, double load, double store, double fill,
-                        double sram_stream, double blocks, const BlockingRates& rates);
+/// them) and DRAM with the last step's computation behind it, then the last step's store.
+double streamed_seconds(const Stream& stream, const StreamRates& rates);
 
-/// The blocking that takes the least time (streamed_seconds(), with a little added for every DRAM
-/// and SRAM byte so that of equal times the one that moves less wins) among the loop orders above
-/// and block sizes of a fixed grid, four per octave in every dimension, whose double-buffered
-/// blocks fit `sram_free` bytes. The grid does not depend on the SRAM, so more SRAM only adds
-/// choices. Accumulators are four bytes; a block is at least 64 deep (or k). Infeasible only if not
-/// even 1 × 1 × 64 blocks fit. Complexity O(log m · log n + log k).
+/// The blocking that takes the least time by streamed_seconds(), of equal ones that which moves the
+/// fewest DRAM bytes, then SRAM bytes, among the loop orders above (`engine_seconds`: of the whole
+/// GEMM and what runs beside it). Widths of blocks come from a
+/// fixed grid (16 per octave, every count of blocks up to 16), and each is as tall as `sram_free`
+/// bytes allow with double buffers, so more SRAM, or a faster DRAM, SRAM or engine, is never
+/// slower. Accumulators are four bytes. Infeasible only if not even the smallest blocks fit.
+/// Complexity O(log n + log k).
 Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t sram_free,
-                    const BlockingRates& rates);
+                    double engine_seconds, const StreamRates& rates);
 
 }  // namespace tilewright

@@ -5,7 +5,9 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <tilewright/machine/compute_model.h>
 #include <tilewright/machine/machine.h>
@@ -29,21 +31,24 @@ struct Residency {
 struct KernelCost {
   bool feasible = true;
   std::int64_t load = 0, store = 0;  ///< DRAM bytes
-  std::int64_t fill = 0;             ///< part of `load` that must arrive before the first block
-  std::int64_t host_load = 0, host_store = 0;  ///< bytes of the host memory, in as many blocks
-  std::int64_t blocks = 1;       ///< steps that loads, engines and stores are pipelined over
-  std::int64_t sram_stream = 0;  ///< bytes the engines move through the SRAM
-  std::int64_t footprint = 0;    ///< SRAM bytes of the working buffers
+  std::int64_t host_load = 0, host_store = 0;  ///< bytes of the host memory, in as many steps
+  Pipelining pipelining;
+  std::int64_t sram_stream = 0;      ///< bytes the engines move through the SRAM
+  std::int64_t footprint = 0;        ///< SRAM bytes of the working buffers
+  std::optional<Blocking> blocking;  ///< of a matrix kernel
 };
 
 /// What one tile can do, for the closed form.
 struct TileRates {
   std::shared_ptr<const ComputeModel> engines;  ///< the timing that the hardware uses
   std::string format;                           ///< the plan's precision
-  double sram_bytes_per_s = 0;
-  /// The tile's share of its controllers when all their clients load.
-  double dram_bytes_per_s = 0, host_bytes_per_s = 0;
+  /// With the DRAM, and with the host memory in its place: the tile's share of its controllers when
+  /// all their clients load.
+  StreamRates dram, host;
 };
+/// Of a job on these tiles: those of the tile that shares its controllers with most others.
+TileRates tile_rates(const MachineConfig& machine, DType precision,
+                     const std::vector<TileId>& tiles);
 
 /// Seconds of the matrix engine for the kernel's GEMM, 0 for a vector kernel. The simulated time is
 /// never less.
@@ -52,8 +57,8 @@ double matrix_seconds(const Kernel& kernel, const TileRates& rates);
 /// Seconds of the kernel in closed form, streamed_seconds().
 double kernel_seconds(const Kernel& kernel, const KernelCost& cost, const TileRates& rates);
 
-/// `sram_free` is what residents leave. Vector kernels are streams of blocks of a fixed size,
-/// smaller only when two do not fit; matrix kernels are blocked by block_gemm().
+/// `sram_free` is what residents leave. Vector kernels are streams of slices; matrix kernels are
+/// blocked by block_gemm().
 KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::int64_t sram_free,
                        DType precision, const StateBytes& state, const TileRates& rates);
 

@@ -157,9 +157,7 @@ class StagePlanner {
   struct Tier {
     const DramConfig& memory;
     IdVector<TileId, std::vector<DramId>> controllers_of;
-    double bytes_per_s = 0;  ///< a tile's share when all clients load
   };
-  Tier tier(const DramConfig& memory) const;
   void check_capacity(const Tier& tier, Space space, const std::vector<StagePlan>& stages);
   [[noreturn]] void refuse(const StagePlan& stage, Space space, const std::string& where,
                            std::int64_t need, std::int64_t capacity);
