@@ -32,6 +32,9 @@ void describe_plan(Description& out, const Inputs::Plan& plan);
 std::string schedule_file(const PlanConfig& plan);
 /// What only the three files together say: whether the plan fits, and where its ranks sit.
 void describe_job(Description& out, const Inputs& inputs);
+/// How an operator's kernels are blocked and what bounds them, in closed form. Throws InputError
+/// when the job has no such operator.
+void describe_operator(Description& out, const Inputs& inputs, const std::string& name);
 
 /// 51200 -> "51,200".
 std::string grouped(std::int64_t value);

@@ -27,6 +27,9 @@ CommandOptions describe_options() {
   command.options.add_options()(
       "json", po::value<std::string>()->value_name("FILE"),
       "also write it as JSON; - writes it to stdout in place of the text")(
+      "operator", po::value<std::string>()->value_name("NAME"),
+      "of all three files: how the kernels of this operator are blocked, what they move, and what "
+      "bounds them; in place of the rest")(
       "schedule", po::value<std::string>()->value_name("FILE"),
       "also write the plan's schedule slot by slot, in the form that a plan can name as its own; "
       "- writes it to stdout in place of the text");
@@ -76,6 +79,7 @@ void describe_command(const std::vector<std::string>& arguments) {
   if (!values) return;
   const std::string json = text_of(*values, "json");
   const std::string schedule = text_of(*values, "schedule");
+  const std::string name = text_of(*values, "operator");
   check_writable(json);
   check_writable(schedule);
   const Inputs inputs = read_inputs(*values);
@@ -87,15 +91,25 @@ void describe_command(const std::vector<std::string>& arguments) {
   if (!schedule.empty() && !inputs.plan) {
     throw InputError("describe: --schedule writes the schedule of a plan; give --plan too");
   }
+  const bool job = inputs.platform && inputs.model && inputs.plan;
+  if (!name.empty() && !job) {
+    throw InputError(
+        "describe: --operator needs a machine, a model and a plan; give --platform, --model and "
+        "--plan");
+  }
   if (json == "-" && schedule == "-") {
     throw InputError("describe: --json and --schedule cannot both go to stdout");
   }
   Description out;
   out.json["tilewright"] = kVersion;
-  if (inputs.platform) describe_platform(out, *inputs.platform);
-  if (inputs.model) describe_model(out, *inputs.model);
-  if (inputs.plan) describe_plan(out, *inputs.plan);
-  if (inputs.platform && inputs.model && inputs.plan) describe_job(out, inputs);
+  if (!name.empty()) {
+    describe_operator(out, inputs, name);
+  } else {
+    if (inputs.platform) describe_platform(out, *inputs.platform);
+    if (inputs.model) describe_model(out, *inputs.model);
+    if (inputs.plan) describe_plan(out, *inputs.plan);
+    if (job) describe_job(out, inputs);
+  }
   if (!json.empty()) {
     write_file(json, out.json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   }

@@ -158,6 +158,40 @@ TEST(DescribeJob, AllThreeFilesTogether) {
   EXPECT_EQ(j["job"]["tiles_idle"], 0);
 }
 
+TEST(DescribeOperator, SaysHowItIsBlockedAndWhatBoundsIt) {
+  const std::vector<std::string> files{"--platform", "platforms/tx8-wafer.yaml",
+                                       "--model",    "workloads/models/megatron-18b.yaml",
+                                       "--plan",     "workloads/plans/megatron-18b-tx8.yaml"};
+  auto arguments = files;
+  arguments.insert(arguments.end(), {"--operator", "mlp_up"});
+  const json j = described(arguments);
+  // Forward, recomputed, and the two gradients: the same work four times. 51 samples of 2048
+  // tokens; a sixteenth of 24,576 features.
+  ASSERT_EQ(j["operator"].size(), 4u);
+  const double flop = 2.0 * 51 * 2048 * 1536 * 6144;
+  for (const json& k : j["operator"]) {
+    EXPECT_EQ(k["flop"].get<double>(), flop) << k["kernel"];
+    EXPECT_EQ(k["stages"].size(), 20u);
+    const json& b = k["blocking"];
+    EXPECT_GE(k["load_bytes"].get<double>(),
+              b["a_bytes"].get<double>() + b["b_bytes"].get<double>());
+    EXPECT_LE(b["sram_bytes"].get<double>(), 3 << 20);
+    double most = 0;
+    for (const auto& [what, seconds] : k["seconds"].items()) {
+      if (what != "all") most = std::max(most, seconds.get<double>());
+    }
+    EXPECT_EQ(k["seconds"][k["bound_by"].get<std::string>()].get<double>(), most);
+    EXPECT_GE(k["seconds"]["all"].get<double>(), most);
+    EXPECT_NEAR(k["seconds"]["matrix"].get<double>(), flop / 16e12, 1e-12);
+  }
+  arguments.back() = "mlp_upp";
+  arguments.insert(arguments.begin(), "describe");
+  const Outcome wrong = tilewright(arguments);
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("--operator mlp_upp: no kernel has this name"));
+  EXPECT_THAT(wrong.err, HasSubstr("mlp_up, "));
+}
+
 TEST(DescribeJson, IsWrittenWholeAndBesideNothingElse) {
   const TemporaryFolder folder;
   const std::string file = folder.path("model.json");

@@ -247,7 +247,7 @@ void expect_agrees(const Outcome& simulated, double seconds, const MachineConfig
   EXPECT_LE(time, 1.05 * seconds + latencies) << pair;
 }
 
-TEST(NeverSlower, AThousandOperatorsOnMachinesThatAreBetterInOneWay) {
+TEST(OperatorSweep, AThousandOperatorsAreNeverSlowerOnMachinesThatAreBetterInOneWay) {
   int feasible = 0, compared = 0, faster = 0;
   for (int i = 0; i < kPairs; ++i) {
     Draw draw(static_cast<unsigned>(i));
