@@ -83,19 +83,19 @@ Json links_of(const Outcome& first, const Outcome& second) {
     if (a["bytes"] != b["bytes"]) ++rerouted;
     if (busy_a == busy_b && a["bytes"] == b["bytes"]) continue;
     all.push_back({std::abs(busy_b - busy_a), Json{{"from", a["from"]},
-                                                      {"to", a["to"]},
-                                                      {"kind", a["kind"]},
-                                                      {"busy", pair_of(busy_a, busy_b)},
-                                                      {"bytes", pair_of(a["bytes"], b["bytes"])}}});
+                                                   {"to", a["to"]},
+                                                   {"kind", a["kind"]},
+                                                   {"busy", pair_of(busy_a, busy_b)},
+                                                   {"bytes", pair_of(a["bytes"], b["bytes"])}}});
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const Difference& a, const Difference& b) { return a.size > b.size; });
   Json most = Json::array();
   for (std::size_t i = 0; i < std::min(all.size(), kMostLinks); ++i) most.push_back(all[i].link);
   return Json{{"all", first.links.size()},
-                 {"differ", all.size()},
-                 {"carry_other_bytes", rerouted},
-                 {"most", std::move(most)}};
+              {"differ", all.size()},
+              {"carry_other_bytes", rerouted},
+              {"most", std::move(most)}};
 }
 
 // --- Text ----------------------------------------------------------------------------------------
@@ -172,8 +172,7 @@ Outcome outcome_of(const std::string& name, const std::string& text) {
 Json differences(const Outcome& first, const Outcome& second) {
   const Json &a = first.result, &b = second.result;
   const auto side = [](const Outcome& o) {
-    return Json{
-        {"name", o.name}, {"fidelity", o.result["fidelity"]}, {"notes", o.result["notes"]}};
+    return Json{{"name", o.name}, {"fidelity", o.result["fidelity"]}, {"notes", o.result["notes"]}};
   };
   Json j;
   j["tilewright"] = a["tilewright"];

@@ -17,7 +17,7 @@ std::string outcome_text(const MachineConfig& machine, const Result& result,
 
 /// One of the two.
 struct Outcome {
-  std::string name;       ///< what it is called in the report
+  std::string name;               ///< what it is called in the report
   nlohmann::ordered_json result;  ///< as json_report() writes it
   nlohmann::ordered_json links;   ///< all: from, to, kind, bytes, busy (seconds)
 };

@@ -198,7 +198,7 @@ void read_mesh_links(const Section& noc, MachineConfig& m) {
 }
 
 void read_flit_routers(const Section& flit, FlitRouterConfig& f) {
-  f.clock = flit.frequency("clock", f.clock);
+  if (flit.has("clock")) f.clock = flit.frequency("clock");
   f.virtual_channels = static_cast<int>(flit.integer("vcs", 1, 32, f.virtual_channels));
   if (flit.has("buffer")) f.buffer_flits = static_cast<int>(flit.integer("buffer", 1, 4096));
   f.packet_flits = static_cast<int>(flit.integer("packet", 1, 1 << 20, f.packet_flits));

@@ -178,8 +178,7 @@ TEST(FlitRouting, ClassesNeedChannels) {
     flit_bench(c);
     return std::string();
   });
-  EXPECT_THAT(text, HasSubstr("virtual_channels: 1 is not allowed; allowed: with routing 'o1turn': "
-                              "at least 2"));
+  EXPECT_THAT(text, HasSubstr("routing 'o1turn' needs 2 virtual channels; there are 1"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Names, FlitRouting, testing::ValuesIn(routing_names()), [](const auto& n) {

@@ -7,6 +7,7 @@
 #include <support/script.h>
 
 #include <tilewright/hardware/dram_controller.h>
+#include <tilewright/hardware/message_network.h>
 #include <tilewright/hardware/process.h>
 #include <tilewright/hardware/tile.h>
 #include <tilewright/hardware/workload_driver.h>

@@ -1,5 +1,5 @@
-// Where a job lies on a machine does not matter: mirror images give mirrored results, and what a job
-// does not use has no influence, at both fidelities.
+// Where a job lies on a machine does not matter: mirror images give mirrored results, and what a
+// job does not use has no influence, at both fidelities.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -118,9 +118,15 @@ Outcome run(const MachineConfig& m, const std::vector<Flow>& flows, const Turn& 
 Place same(Place p) { return p; }
 
 std::vector<Turn> mirrors(int width, int height) {
-  return {[=](Place p) { return Place{width - 1 - p.x, p.y}; },
-          [=](Place p) { return Place{p.x, height - 1 - p.y}; },
-          [=](Place p) { return Place{width - 1 - p.x, height - 1 - p.y}; }};
+  return {[=](Place p) {
+            return Place{width - 1 - p.x, p.y};
+          },
+          [=](Place p) {
+            return Place{p.x, height - 1 - p.y};
+          },
+          [=](Place p) {
+            return Place{width - 1 - p.x, height - 1 - p.y};
+          }};
 }
 
 // Messages at random times: no two heads reach a router in the same picosecond, so that nothing is

@@ -51,8 +51,8 @@ void expect_sums_to(const json& breakdown, double total) {
 TEST(FlitRun, AWholeJobFlitByFlit) {
   const FlitJob job;
   const std::string loads = job.folder().path("loads.csv"), csv = job.folder().path("l.csv");
-  const Outcome o =
-      job.run({"--fidelity", "flit", "--json", "-", "--link-load", loads, "--latencies", csv});
+  const Outcome o = job.run({"--fidelity", "flit", "--json", "-", "--link-load", loads,
+                             "--latencies", csv, "--vcd", job.folder().path("waves.vcd")});
   ASSERT_EQ(o.exit_code, 0) << o.err;
   const json r = json::parse(o.out), message = json::parse(job.run({"--json", "-"}).out);
   EXPECT_EQ(r["fidelity"], "flit");
@@ -137,9 +137,10 @@ TEST(Compare, SwitchingAndOtherValues) {
   const FlitJob job;
   const json stored = job.differences({"--second", "store-and-forward"});
   EXPECT_GT(stored["iteration_time_s"]["second"], stored["iteration_time_s"]["first"]);
-  const json routed = job.differences({"--second", "message", "--second-set", "noc.routing=yx"});
-  EXPECT_GT(routed["links"]["carry_other_bytes"], 0);
-  EXPECT_EQ(routed["second"]["name"], "message noc.routing=yx");
+  const json moved =
+      job.differences({"--second", "message", "--second-set", "dram.per_die=[[1, 1]]"});
+  EXPECT_GT(moved["links"]["carry_other_bytes"], 0);
+  EXPECT_EQ(moved["second"]["name"], "message dram.per_die=[[1, 1]]");
   const Outcome text = job.compare({"--second", "circuit"});
   EXPECT_THAT(text.out, StartsWith("small-gpt with plan small-plan on small\n"));
   EXPECT_THAT(text.out, HasSubstr("second    circuit"));

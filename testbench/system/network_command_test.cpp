@@ -41,6 +41,18 @@ TEST(NetworkCommand, MessageFidelityAgreesAtLowLoad) {
   }
 }
 
+// One packet of 8 flits each to the neighbour, two to the far corner: 4 R + 2 + 7 cycles.
+TEST(NetworkCommand, CountsLatenciesInBins) {
+  const TemporaryFolder folder;
+  const std::string trace = folder.write("t.trace", "0 0 1 8\n100 1 0 8\n200 0 3 8\n300 3 0 8\n");
+  const Outcome o = tilewright({"network", "--mesh", "2x2", "--trace", trace, "--latencies", "-"});
+  ASSERT_EQ(o.exit_code, 0) << o.err;
+  const std::string load =
+      o.out.substr(o.out.find('\n') + 1, o.out.find(",17") - 1 - o.out.find('\n'));
+  EXPECT_EQ(o.out,
+            "offered,from_cycles,to_cycles,count\n" + load + ",17,17,2\n" + load + ",21,21,2\n");
+}
+
 TEST(NetworkCommand, RunsATrace) {
   const TemporaryFolder folder;
   const std::string trace =
@@ -66,6 +78,8 @@ TEST(NetworkCommand, RefusesWhatItCannotDo) {
             std::string::npos);
   EXPECT_NE(error({"--routing", "zigzag"}).find("allowed: xy"), std::string::npos);
   EXPECT_NE(error({"--speculative", "--vc-delay", "2"}).find("speculative"), std::string::npos);
+  EXPECT_NE(error({"--csv", "-", "--latencies", "-"}).find("cannot both go to stdout"),
+            std::string::npos);
   EXPECT_NE(error({"--fidelity", "flits"}).find("did you mean 'flit'"), std::string::npos);
   const TemporaryFolder folder;
   const std::string trace = folder.write("t.trace", "0 0 99 8\n");
