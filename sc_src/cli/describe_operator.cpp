@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,9 +29,15 @@ struct Entry {
 
 std::string bytes_text(std::int64_t bytes) { return to_string(Bytes(static_cast<double>(bytes))); }
 
-/// "mlp_up" has the kernels mlp_up, mlp_up.dgrad, mlp_up.wgrad.
-bool belongs(const std::string& kernel, const std::string& name) {
-  return kernel == name || kernel.compare(0, name.size() + 1, name + '.') == 0;
+/// The operators of a kernel: mlp_up and activation of "mlp_up+activation", mlp_up of
+/// "mlp_up.dgrad".
+std::vector<std::string> operators_of(const std::string& kernel) {
+  std::vector<std::string> names;
+  std::istringstream parts(kernel);
+  for (std::string part; std::getline(parts, part, '+');) {
+    names.push_back(part.substr(0, part.find('.')));
+  }
+  return names;
 }
 
 std::string buffers_text(int buffers) {
@@ -139,8 +146,9 @@ void collect(StagePlanner& planner, const StagePlan& stage, const std::string& n
       for (std::size_t i = 0; i < list->size(); ++i) {
         const Kernel& k = (*list)[i];
         if (k.collective) continue;
-        known.insert(k.name.substr(0, k.name.find('.')));
-        if (!belongs(k.name, name)) continue;
+        const std::vector<std::string> operators = operators_of(k.name);
+        known.insert(operators.begin(), operators.end());
+        if (std::find(operators.begin(), operators.end(), name) == operators.end()) continue;
         Entry e = entry_of(k, (*cost)[i], planner.rates());
         const auto same = std::find_if(entries.begin(), entries.end(),
                                        [&](const Entry& o) { return o.json == e.json; });
@@ -164,10 +172,8 @@ void describe_operator(Description& out, const Inputs& inputs, const std::string
     collect(planner, stage, name, plan.group_micro_batch(), entries, known);
   }
   if (entries.empty()) {
-    throw InputError(fmt::format(
-        "describe: --operator {}: no kernel has this name; operators that begin a kernel: {} "
-        "(what is fused into one, such as a bias or an activation, is described with it)",
-        name, fmt::join(known, ", ")));
+    throw InputError(fmt::format("describe: --operator {}: no kernel has this name; operators: {}",
+                                 name, fmt::join(known, ", ")));
   }
   out.heading(fmt::format("Operator {}, a micro-batch of {} samples on one tile", name,
                           grouped(plan.group_micro_batch())));

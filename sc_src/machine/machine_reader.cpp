@@ -280,6 +280,7 @@ void read_edges(const Section& edges, const MachineConfig& m, DramConfig& d) {
   side("east", m.width() - 1, 0, 0, 1);
   side("north", 0, 0, 1, 0);
   side("south", 0, m.height() - 1, 1, 0);
+  edges.finish();
 }
 
 /// Where the controllers of a memory are. `kind` as in "a machine without DRAM".
