@@ -260,10 +260,14 @@ std::map<std::uint32_t, int> clients(const MachineConfig& m) {
     EXPECT_THAT(controllers[t], SizeIs(1));
     const DramId d = controllers[t].front();
     // Nearest indeed.
-    const auto hops = [&](const std::pair<int, int>& s) {
-      return m.hops(t, m.tile(s.first, s.second));
+    const auto hops = [&](DramId id) {
+      int least = m.tiles();
+      for (const auto& [x, y] : m.dram.ports(id)) least = std::min(least, m.hops(t, m.tile(x, y)));
+      return least;
     };
-    for (const auto& site : m.dram.sites) EXPECT_LE(hops(m.dram.sites[index(d)]), hops(site));
+    for (std::uint32_t other = 0; other < m.dram.sites.size(); ++other) {
+      EXPECT_LE(hops(d), hops(static_cast<DramId>(other)));
+    }
     if (!m.is_spare(t)) ++result[index(d)];
   }
   return result;
