@@ -13,10 +13,10 @@
 #include "comparison.h"
 #include "files.h"
 #include "inputs.h"
-#include "link_files.h"
 #include "options.h"
 #include "profile.h"
 #include "progress.h"
+#include "side_files.h"
 #include "waves.h"
 
 namespace tilewright::cli {
@@ -40,7 +40,7 @@ CommandOptions program_options() {
   add("json", po::value<std::string>()->value_name("FILE"),
       "with --run: also write the result as JSON; - writes it to stdout in place of the report");
   add_wave_options(command.options);
-  add_link_options(command.options);
+  add_side_options(command.options);
   return command;
 }
 
@@ -65,7 +65,7 @@ void check(const po::variables_map& values, const char* mode,
 
 void dump(const po::variables_map& values) {
   check(values, "dump", {"platform", "model", "plan"},
-        {"json", "vcd", "vcd-scope", "vcd-from", "vcd-to"});
+        {"json", "power", "vcd", "vcd-scope", "vcd-from", "vcd-to"});
   const std::string file = text_of(values, "dump");
   check_writable(file);
   const Inputs inputs = read_inputs(values);
@@ -112,7 +112,7 @@ void run(const po::variables_map& values) {
   });
   WaveFiles waves(values, "program --run");
   options.waves = waves.options();
-  LinkFiles links(values, options);
+  SideFiles files(values, options);
   Result result = waves.guard([&] {
     Result r = replay(inputs.platform->machine, program, name_of(file), options);
     bar.erase();
@@ -120,7 +120,7 @@ void run(const po::variables_map& values) {
   });
   result.time_without_stragglers = without.wait();
   profile.finish(result.events);
-  links.write();
+  files.write();
   if (!json.empty()) write_file(json, json_report(result));
   if (json != "-") std::cout << text_report(result);
   std::cout.flush();

@@ -14,10 +14,10 @@
 #include "comparison.h"
 #include "files.h"
 #include "inputs.h"
-#include "link_files.h"
 #include "options.h"
 #include "profile.h"
 #include "progress.h"
+#include "side_files.h"
 #include "waves.h"
 
 namespace tilewright::cli {
@@ -45,7 +45,7 @@ CommandOptions run_options() {
   add("fidelity", po::value<std::string>()->value_name("NAME")->default_value("message"),
       "how closely to simulate: message (every tile, every message)");
   add_wave_options(command.options);
-  add_link_options(command.options);
+  add_side_options(command.options);
   return command;
 }
 
@@ -97,7 +97,7 @@ void run_command(const std::vector<std::string>& arguments) {
   });
   WaveFiles waves(values, "run");
   options.waves = waves.options();
-  LinkFiles links(values, options);
+  SideFiles files(values, options);
   Result result = waves.guard([&] {
     Result r = simulate(inputs.platform->machine, graph, plan, options);
     bar.erase();
@@ -106,7 +106,7 @@ void run_command(const std::vector<std::string>& arguments) {
   result.time_without_stragglers = without.wait();
   profile.finish(result.events);
 
-  links.write();
+  files.write();
   if (!json.empty()) write_file(json, json_report(result));
   if (json != "-") std::cout << text_report(result);
   std::cout.flush();

@@ -116,6 +116,10 @@ void Platform::watch_dram(DramId dram, Probe& probe) {
   if (parts_->controllers[index(dram)]) parts_->controllers[index(dram)]->watch(probe);
 }
 void Platform::watch_links(Probe& probe) { parts_->backplane.network.watch(probe); }
+void Platform::watch_work(Probe& probe) {
+  parts_->backplane.sequencer.watch_work(probe);
+  parts_->backplane.memory.watch_work(probe);
+}
 TileView Platform::view(TileId tile) const { return parts_->backplane.sequencer.view(index(tile)); }
 std::size_t Platform::dram_queue(DramId dram) const {
   const auto& controller = parts_->controllers[index(dram)];

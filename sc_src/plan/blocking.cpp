@@ -90,6 +90,7 @@ class Search {
     r.fill = (a_arrives ? mb * kb * o_.a_bytes : 0) + (o_.b_resident ? 0 : kb * nb * o_.b_bytes);
     r.sram_stream =
         g_.batch * (a * nc + b * mc + c + (2 * spills + (o_.accumulate ? 1 : 0)) * partial);
+    r.sram_written = g_.batch * (c + spills * partial);
     r.footprint = need;
     const double moved = static_cast<double>(r.dram_bytes());
     const double seconds =

@@ -43,13 +43,14 @@ KernelCost stream_cost(std::int64_t in, std::int64_t out, std::int64_t sram_free
 
 KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::int64_t sram_free,
                        DType precision, const StateBytes& state, const TileRates& rates) {
-  std::int64_t stream_in = 0, stream_out = 0, through_sram = 0;
+  std::int64_t stream_in = 0, stream_out = 0, through_sram = 0, results_written = 0;
   for (const Access& r : kernel.reads) {
     through_sram += r.bytes;
     if (!residency[r.cls]) stream_in += r.bytes;
   }
   for (const Access& w : kernel.writes) {
     through_sram += w.bytes;
+    results_written += w.bytes;
     if (!residency[w.cls]) stream_out += w.bytes;
   }
   if (kernel.collective) {
@@ -61,6 +62,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   if (!kernel.matrix) {
     KernelCost cost = stream_cost(stream_in, stream_out, sram_free);
     cost.sram_stream = through_sram;
+    cost.sram_written = results_written;
     return cost;
   }
 
@@ -95,6 +97,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   cost.blocks = b.blocks;
   cost.fill = std::min(cost.load, b.fill + ceil_div(stream_in, b.blocks));
   cost.sram_stream = b.sram_stream + through_sram;
+  cost.sram_written = b.sram_written + results_written;
   cost.footprint = b.footprint;
   return cost;
 }

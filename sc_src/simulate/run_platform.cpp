@@ -7,6 +7,7 @@
 #include <tilewright/cosim/checked_sockets.h>
 #include <tilewright/hardware/platform.h>
 #include <tilewright/observe/link_loads.h>
+#include <tilewright/observe/power.h>
 
 namespace tilewright {
 
@@ -29,6 +30,9 @@ const RunStatistics& run_platform(const MachineConfig& machine, const Program& p
   std::unique_ptr<LinkLoads> loads;
   if (options.link_load != nullptr) loads = std::make_unique<LinkLoads>(machine, *platform);
 
+  std::unique_ptr<Power> power;
+  if (options.power != nullptr) power = std::make_unique<Power>(machine, program, *platform);
+
   options.enter("run");
   try {
     platform->run();
@@ -42,6 +46,7 @@ const RunStatistics& run_platform(const MachineConfig& machine, const Program& p
     loads->write_csv(*options.link_load, run.end);
     result.hottest_link = loads->hottest(run.end);
   }
+  if (power) power->write_csv(*options.power, run.end);
   if (options.heat_map != nullptr) *options.heat_map << heat_map(machine, run);
   return run;
 }

@@ -50,6 +50,7 @@ class Platform : public sc_core::sc_module {
   void watch_tile(TileId tile, Probe& probe);
   void watch_dram(DramId dram, Probe& probe);
   void watch_links(Probe& probe);
+  void watch_work(Probe& probe);
   TileView view(TileId tile) const;
   /// Requests taken and not yet served. Of a memory that is not ours nobody hears when it changes.
   std::size_t dram_queue(DramId dram) const;

@@ -63,6 +63,8 @@ class Sequencer : public EventHandler, public MemoryClient {
 
   /// `probe` hears of changes of `tile`.
   void watch(std::uint32_t tile, Probe& probe) { cores_[tile].probe = &probe; }
+  /// `probe` hears of the work of all tiles.
+  void watch_work(Probe& probe) { work_probe_ = &probe; }
   TileView view(std::uint32_t tile) const;
 
   /// Last completion of any instruction so far.
@@ -268,6 +270,7 @@ class Sequencer : public EventHandler, public MemoryClient {
   IdVector<TileId, TileStatistics> stats_;
   std::vector<Packet*> delivered_;  // scratch
   Packet* incoming_ = nullptr;      // just delivered to the receive that waits for it
+  Probe* work_probe_ = nullptr;
   std::uint64_t messages_ = 0;
   std::array<std::uint64_t, kCauses> bytes_by_cause_{};
 };

@@ -27,6 +27,7 @@ struct KernelCost {
   std::int64_t fill = 0;             ///< part of `load` that must arrive before the first block
   std::int64_t blocks = 1;           ///< steps that loads, engines and stores are pipelined over
   std::int64_t sram_stream = 0;      ///< bytes the engines move through the SRAM
+  std::int64_t sram_written = 0;     ///< part of them: results and partial sums
   std::int64_t footprint = 0;        ///< SRAM bytes of the working buffers
 };
 

@@ -24,6 +24,7 @@ struct SimulateOptions {
   WaveOptions waves;                  ///< waveforms to write while it runs
   std::ostream* link_load = nullptr;  ///< takes the load of all links (LinkLoads::write_csv())
   std::ostream* heat_map = nullptr;   ///< takes a drawing of it (observe/link_loads.h)
+  std::ostream* power = nullptr;      ///< takes what is drawn over time (Power::write_csv())
   bool reverse_construction = false;  ///< see PlatformOptions; for tests
   bool in_step = false;               ///< see PlatformOptions; no foreign module is elaborated here
   bool check_protocol = false;        ///< a ProtocolChecker on every memory-side socket pair

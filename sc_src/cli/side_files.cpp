@@ -1,4 +1,4 @@
-#include "link_files.h"
+#include "side_files.h"
 
 #include "files.h"
 #include "options.h"
@@ -6,26 +6,33 @@
 namespace tilewright::cli {
 namespace po = boost::program_options;
 
-void add_link_options(po::options_description& options) {
+void add_side_options(po::options_description& options) {
   auto add = options.add_options();
   add("link-load", po::value<std::string>()->value_name("FILE"),
       "write the load of every link over time as CSV; the report then names what loads the busiest "
       "one");
   add("heat-map", po::value<std::string>()->value_name("FILE"),
       "draw the mesh with the load of its links as SVG");
+  add("power", po::value<std::string>()->value_name("FILE"),
+      "write what the machine draws over time as CSV: watts by category in equal intervals");
 }
 
-LinkFiles::LinkFiles(const po::variables_map& values, SimulateOptions& options)
-    : load_file_(text_of(values, "link-load")), map_file_(text_of(values, "heat-map")) {
+SideFiles::SideFiles(const po::variables_map& values, SimulateOptions& options)
+    : load_file_(text_of(values, "link-load")),
+      map_file_(text_of(values, "heat-map")),
+      power_file_(text_of(values, "power")) {
   check_writable(load_file_);
   check_writable(map_file_);
+  check_writable(power_file_);
   if (!load_file_.empty()) options.link_load = &load_;
   if (!map_file_.empty()) options.heat_map = &map_;
+  if (!power_file_.empty()) options.power = &power_;
 }
 
-void LinkFiles::write() const {
+void SideFiles::write() const {
   if (!load_file_.empty()) write_file(load_file_, load_.str());
   if (!map_file_.empty()) write_file(map_file_, map_.str());
+  if (!power_file_.empty()) write_file(power_file_, power_.str());
 }
 
 }  // namespace tilewright::cli
