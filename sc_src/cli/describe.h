@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <tilewright/observe/roofline.h>
+
 #include "inputs.h"
 
 namespace tilewright::cli {
@@ -32,6 +34,11 @@ void describe_plan(Description& out, const Inputs::Plan& plan);
 std::string schedule_file(const PlanConfig& plan);
 /// What only the three files together say: whether the plan fits, and where its ranks sit.
 void describe_job(Description& out, const Inputs& inputs);
+
+/// The operators of the job of the three files, against the roofs of a tile.
+Roofline job_roofline(const Inputs& inputs);
+/// Its operators into json["job"].
+void describe_operators(Description& out, const Roofline& roofline);
 
 /// 51200 -> "51,200".
 std::string grouped(std::int64_t value);
