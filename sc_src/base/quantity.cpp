@@ -16,7 +16,19 @@
 namespace tilewright {
 namespace {
 
-enum class Dimension { kBytes, kBits, kSeconds, kBandwidth, kFlop, kFlopRate, kFrequency };
+enum class Dimension {
+  kBytes,
+  kBits,
+  kSeconds,
+  kBandwidth,
+  kFlop,
+  kFlopRate,
+  kFrequency,
+  kEnergy,
+  kPower,
+  kEnergyPerByte,
+  kEnergyPerFlop
+};
 
 // A unit is 10^exponent10 * 2^exponent2 SI units. Exponents instead of a factor, because dividing
 // by 10^9 gives the double nearest to the decimal text and multiplying by 1e-9 does not.
@@ -64,9 +76,9 @@ struct BaseUnit {
   Dimension dimension;
   bool large;   ///< takes k M G T P E
   bool binary;  ///< takes Ki Mi Gi Ti Pi
-  int bits;     ///< log2 of how many of this unit make one SI unit
+  int bits;     ///< log2 of how many of this unit make one SI unit; negative: a part of it does
 };
-constexpr std::array<BaseUnit, 10> kBaseUnits{{
+constexpr std::array<BaseUnit, 16> kBaseUnits{{
     {"B", Dimension::kBytes, true, true, 0},
     {"b", Dimension::kBits, true, true, 3},
     {"B/s", Dimension::kBandwidth, true, true, 0},
@@ -77,6 +89,12 @@ constexpr std::array<BaseUnit, 10> kBaseUnits{{
     {"Hz", Dimension::kFrequency, true, false, 0},
     {"elem/s", Dimension::kFrequency, true, false, 0},
     {"s", Dimension::kSeconds, false, false, 0},
+    {"J", Dimension::kEnergy, false, false, 0},
+    {"W", Dimension::kPower, false, false, 0},
+    {"J/B", Dimension::kEnergyPerByte, false, false, 0},
+    {"J/bit", Dimension::kEnergyPerByte, false, false, -3},
+    {"J/FLOP", Dimension::kEnergyPerFlop, false, false, 0},
+    {"J/MAC", Dimension::kEnergyPerFlop, false, false, 1},
 }};
 
 struct Unit {
@@ -135,6 +153,15 @@ constexpr Wanted kWantFlopRate{Dimension::kFlopRate, "a FLOP rate", "16 TFLOP/s"
                                true};
 constexpr Wanted kWantFrequency{Dimension::kFrequency, "a frequency", "2 GHz",
                                 "Hz kHz MHz GHz, or elem/s kelem/s Melem/s Gelem/s", true};
+constexpr Wanted kWantEnergy{Dimension::kEnergy, "an energy", "1.5 pJ", "J mJ uJ nJ pJ", false};
+constexpr Wanted kWantPower{Dimension::kPower, "a power", "2 W", "W mW uW nW pW", false};
+constexpr Wanted kWantEnergyPerByte{Dimension::kEnergyPerByte, "an energy per byte or bit",
+                                    "3.9 pJ/bit", "J/B nJ/B pJ/B, J/bit nJ/bit pJ/bit", false};
+constexpr Wanted kWantEnergyPerFlop{Dimension::kEnergyPerFlop, "an energy per operation",
+                                    "1.5 pJ/MAC",
+                                    "J/FLOP nJ/FLOP pJ/FLOP, J/MAC nJ/MAC pJ/MAC (a MAC is two "
+                                    "FLOP)",
+                                    false};
 
 std::string_view dimension_name(Dimension dimension) {
   switch (dimension) {
@@ -152,6 +179,14 @@ std::string_view dimension_name(Dimension dimension) {
       return "a FLOP rate";
     case Dimension::kFrequency:
       return "a frequency";
+    case Dimension::kEnergy:
+      return "an energy";
+    case Dimension::kPower:
+      return "a power";
+    case Dimension::kEnergyPerByte:
+      return "an energy per byte";
+    case Dimension::kEnergyPerFlop:
+      return "an energy per operation";
   }
   return "something else";
 }
@@ -243,5 +278,13 @@ Seconds parse_seconds(std::string_view text) { return Seconds(parse(text, kWantS
 Bandwidth parse_bandwidth(std::string_view text) { return Bandwidth(parse(text, kWantBandwidth)); }
 FlopRate parse_flop_rate(std::string_view text) { return FlopRate(parse(text, kWantFlopRate)); }
 Frequency parse_frequency(std::string_view text) { return Frequency(parse(text, kWantFrequency)); }
+Joules parse_joules(std::string_view text) { return Joules(parse(text, kWantEnergy)); }
+Watts parse_watts(std::string_view text) { return Watts(parse(text, kWantPower)); }
+EnergyPerByte parse_energy_per_byte(std::string_view text) {
+  return EnergyPerByte(parse(text, kWantEnergyPerByte));
+}
+EnergyPerFlop parse_energy_per_flop(std::string_view text) {
+  return EnergyPerFlop(parse(text, kWantEnergyPerFlop));
+}
 
 }  // namespace tilewright

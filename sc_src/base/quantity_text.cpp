@@ -34,9 +34,17 @@ const Units& all_bytes() {
   return units;
 }
 
+/// From the unit itself down.
+Units small(const std::string& unit) {
+  return {{unit, 1, 1},
+          {"m" + unit, 1, 1e3},
+          {"u" + unit, 1, 1e6},
+          {"n" + unit, 1, 1e9},
+          {"p" + unit, 1, 1e12}};
+}
+
 const Units& seconds() {
-  static const Units units{
-      {"s", 1, 1}, {"ms", 1, 1e3}, {"us", 1, 1e6}, {"ns", 1, 1e9}, {"ps", 1, 1e12}};
+  static const Units units = small("s");
   return units;
 }
 
@@ -59,6 +67,30 @@ const Units& frequencies() {
 }
 const Units& flops() {
   static const Units units = decimal("FLOP");
+  return units;
+}
+
+/// All prefixes: for people, since the parser takes none above 1 of an energy.
+Units all_prefixes(const std::string& unit) {
+  Units units = decimal(unit);
+  const Units below = small(unit);
+  units.insert(units.end(), below.begin() + 1, below.end());
+  return units;
+}
+const Units& joules() {
+  static const Units units = small("J");
+  return units;
+}
+const Units& watts() {
+  static const Units units = small("W");
+  return units;
+}
+const Units& energies_per_byte() {
+  static const Units units = small("J/B");
+  return units;
+}
+const Units& energies_per_flop() {
+  static const Units units = small("J/FLOP");
   return units;
 }
 
@@ -120,6 +152,16 @@ std::string to_string(Bandwidth v) { return rounded(v.value(), bandwidths()); }
 std::string to_string(FlopRate v) { return rounded(v.value(), flop_rates()); }
 std::string to_string(Frequency v) { return rounded(v.value(), frequencies()); }
 std::string to_string(Flop v) { return rounded(v.value(), flops()); }
+std::string to_string(Joules v) {
+  static const Units units = all_prefixes("J");
+  return rounded(v.value(), units);
+}
+std::string to_string(Watts v) {
+  static const Units units = all_prefixes("W");
+  return rounded(v.value(), units);
+}
+std::string to_string(EnergyPerByte v) { return rounded(v.value(), energies_per_byte()); }
+std::string to_string(EnergyPerFlop v) { return rounded(v.value(), energies_per_flop()); }
 
 std::string to_exact_string(Bytes v) {
   const Bytes whole(std::round(v.value()));
@@ -141,6 +183,21 @@ std::string to_exact_string(FlopRate v) {
 std::string to_exact_string(Frequency v) {
   return exact(v.value(), frequencies(),
                [v](const std::string& text) { return parse_frequency(text) == v; });
+}
+std::string to_exact_string(Joules v) {
+  return exact(v.value(), joules(),
+               [v](const std::string& text) { return parse_joules(text) == v; });
+}
+std::string to_exact_string(Watts v) {
+  return exact(v.value(), watts(), [v](const std::string& text) { return parse_watts(text) == v; });
+}
+std::string to_exact_string(EnergyPerByte v) {
+  return exact(v.value(), energies_per_byte(),
+               [v](const std::string& text) { return parse_energy_per_byte(text) == v; });
+}
+std::string to_exact_string(EnergyPerFlop v) {
+  return exact(v.value(), energies_per_flop(),
+               [v](const std::string& text) { return parse_energy_per_flop(text) == v; });
 }
 
 }  // namespace tilewright

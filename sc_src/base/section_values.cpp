@@ -204,6 +204,26 @@ Frequency Section::frequency(const std::string& key, std::optional<Frequency> fa
                                      false);
 }
 
+Joules Section::joules(const std::string& key, std::optional<Joules> fallback) const {
+  return state_->quantity<Joules>(key, fallback, parse_joules, "an energy such as '1.5 pJ'", true);
+}
+
+Watts Section::watts(const std::string& key, std::optional<Watts> fallback) const {
+  return state_->quantity<Watts>(key, fallback, parse_watts, "a power such as '2 W'", true);
+}
+
+EnergyPerByte Section::energy_per_byte(const std::string& key,
+                                       std::optional<EnergyPerByte> fallback) const {
+  return state_->quantity<EnergyPerByte>(key, fallback, parse_energy_per_byte,
+                                         "an energy per byte or bit such as '3.9 pJ/bit'", true);
+}
+
+EnergyPerFlop Section::energy_per_flop(const std::string& key,
+                                       std::optional<EnergyPerFlop> fallback) const {
+  return state_->quantity<EnergyPerFlop>(key, fallback, parse_energy_per_flop,
+                                         "an energy per operation such as '1.5 pJ/MAC'", true);
+}
+
 std::size_t Section::choice_index(const std::string& key, const std::vector<std::string>& allowed,
                                   const std::optional<std::string>& fallback) const {
   const std::string wanted = fmt::format("one of {}", fmt::join(allowed, ", "));

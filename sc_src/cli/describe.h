@@ -2,8 +2,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
+
+#include <tilewright/observe/roofline.h>
 
 #include "inputs.h"
 
@@ -36,7 +39,15 @@ void describe_job(Description& out, const Inputs& inputs);
 /// when the job has no such operator.
 void describe_operator(Description& out, const Inputs& inputs, const std::string& name);
 
+/// The operators of the job of the three files, against the roofs of a tile.
+Roofline job_roofline(const Inputs& inputs);
+/// Its operators into json["job"].
+void describe_operators(Description& out, const Roofline& roofline);
+
 /// 51200 -> "51,200".
 std::string grouped(std::int64_t value);
+
+/// "0-3, 7" for ascending numbers.
+std::string ranges(const std::vector<int>& numbers);
 
 }  // namespace tilewright::cli

@@ -1,5 +1,8 @@
 // `tilewright describe`: what the files mean, without simulating.
 #include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -32,8 +35,17 @@ CommandOptions describe_options() {
       "bounds them; in place of the rest")(
       "schedule", po::value<std::string>()->value_name("FILE"),
       "also write the plan's schedule slot by slot, in the form that a plan can name as its own; "
-      "- writes it to stdout in place of the text");
+      "- writes it to stdout in place of the text")(
+      "roofline", po::value<std::string>()->value_name("FILE"),
+      "also draw the operators of a job (all three files) against the peak and the bandwidths of a "
+      "tile, as SVG; FILE.csv: as a table; - writes the drawing to stdout in place of the text");
   return command;
+}
+
+bool is_table(const std::string& file) {
+  const std::string ending = ".csv";
+  return file.size() > ending.size() &&
+         file.compare(file.size() - ending.size(), ending.size(), ending) == 0;
 }
 
 }  // namespace
@@ -82,6 +94,8 @@ void describe_command(const std::vector<std::string>& arguments) {
   const std::string name = text_of(*values, "operator");
   check_writable(json);
   check_writable(schedule);
+  const std::string roofline = text_of(*values, "roofline");
+  check_writable(roofline);
   const Inputs inputs = read_inputs(*values);
   if (!inputs.platform && !inputs.model && !inputs.plan) {
     throw InputError(
@@ -91,14 +105,24 @@ void describe_command(const std::vector<std::string>& arguments) {
   if (!schedule.empty() && !inputs.plan) {
     throw InputError("describe: --schedule writes the schedule of a plan; give --plan too");
   }
-  const bool job = inputs.platform && inputs.model && inputs.plan;
-  if (!name.empty() && !job) {
+  const bool is_job = inputs.platform && inputs.model && inputs.plan;
+  if (!roofline.empty() && !is_job) {
+    throw InputError(
+        "describe: --roofline draws the operators of a job; give --platform, --model and --plan");
+  }
+  if (!name.empty() && !is_job) {
     throw InputError(
         "describe: --operator needs a machine, a model and a plan; give --platform, --model and "
         "--plan");
   }
-  if (json == "-" && schedule == "-") {
-    throw InputError("describe: --json and --schedule cannot both go to stdout");
+  std::vector<const char*> to_stdout;
+  for (const auto& [option, file] :
+       {std::pair{"json", &json}, {"schedule", &schedule}, {"roofline", &roofline}}) {
+    if (*file == "-") to_stdout.push_back(option);
+  }
+  if (to_stdout.size() > 1) {
+    throw InputError(fmt::format("describe: --{} and --{} cannot both go to stdout", to_stdout[0],
+                                 to_stdout[1]));
   }
   Description out;
   out.json["tilewright"] = kVersion;
@@ -108,13 +132,23 @@ void describe_command(const std::vector<std::string>& arguments) {
     if (inputs.platform) describe_platform(out, *inputs.platform);
     if (inputs.model) describe_model(out, *inputs.model);
     if (inputs.plan) describe_plan(out, *inputs.plan);
-    if (job) describe_job(out, inputs);
+    if (is_job) describe_job(out, inputs);
+  }
+  if (is_job) {
+    if ((!json.empty() && name.empty()) || !roofline.empty()) {
+      const Roofline operators = job_roofline(inputs);
+      describe_operators(out, operators);
+      if (!roofline.empty()) {
+        write_file(roofline,
+                   is_table(roofline) ? roofline_csv(operators) : roofline_svg(operators));
+      }
+    }
   }
   if (!json.empty()) {
     write_file(json, out.json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   }
   if (!schedule.empty()) write_file(schedule, schedule_file(inputs.plan->config));
-  if (json != "-" && schedule != "-") std::cout << out.text;
+  if (to_stdout.empty()) std::cout << out.text;
 }
 
 }  // namespace tilewright::cli

@@ -120,18 +120,6 @@ Entry entry_of(const Kernel& k, const KernelCost& c, const TileRates& rates) {
   return e;
 }
 
-std::string stages_text(const std::set<int>& stages) {
-  std::string text;
-  for (auto at = stages.begin(); at != stages.end();) {
-    const int first = *at;
-    int last = first;
-    while (++at != stages.end() && *at == last + 1) last = *at;
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", first);
-    if (last > first) text += fmt::format("-{}", last);
-  }
-  return text;
-}
-
 /// The entries of one stage's chain, added to those of the stages before it.
 void collect(StagePlanner& planner, const StagePlan& stage, const std::string& name,
              std::int64_t samples, std::vector<Entry>& entries, std::set<std::string>& known) {
@@ -180,7 +168,7 @@ void describe_operator(Description& out, const Inputs& inputs, const std::string
   out.json["operator"] = Json::array();
   for (Entry& e : entries) {
     out.text += fmt::format("  {}, {}, stages {}\n{}", e.kernel->name, to_string(e.kernel->phase),
-                            stages_text(e.stages), e.text);
+                            ranges({e.stages.begin(), e.stages.end()}), e.text);
     e.json["stages"] = e.stages;
     out.json["operator"].push_back(std::move(e.json));
   }

@@ -13,10 +13,10 @@
 #include "fidelity.h"
 #include "files.h"
 #include "inputs.h"
-#include "link_files.h"
 #include "options.h"
 #include "profile.h"
 #include "progress.h"
+#include "side_files.h"
 #include "waves.h"
 #include "without_stragglers.h"
 
@@ -43,7 +43,7 @@ CommandOptions program_options() {
   add("fidelity", po::value<std::string>()->value_name("NAME"),
       "with --run: how closely to simulate the network, as 'tilewright run' has it");
   add_wave_options(command.options);
-  add_link_options(command.options);
+  add_side_options(command.options);
   return command;
 }
 
@@ -68,7 +68,7 @@ void check(const po::variables_map& values, const char* mode,
 
 void dump(const po::variables_map& values) {
   check(values, "dump", {"platform", "model", "plan"},
-        {"json", "fidelity", "vcd", "vcd-scope", "vcd-from", "vcd-to"});
+        {"json", "fidelity", "power", "vcd", "vcd-scope", "vcd-from", "vcd-to"});
   const std::string file = text_of(values, "dump");
   check_writable(file);
   const Inputs inputs = read_inputs(values);
@@ -120,7 +120,7 @@ void run(const po::variables_map& values) {
   });
   WaveFiles waves(values, "program --run");
   options.waves = waves.options();
-  LinkFiles links(values, options);
+  SideFiles files(values, options);
   Result result = waves.guard([&] {
     Result r = replay(inputs.platform->machine, program, name_of(file), options);
     bar.erase();
@@ -128,7 +128,7 @@ void run(const po::variables_map& values) {
   });
   result.time_without_stragglers = without.wait();
   profile.finish(result.events);
-  links.write(result);
+  files.write(result);
   if (!json.empty()) write_file(json, json_report(result));
   if (json != "-") std::cout << text_report(result);
   std::cout.flush();

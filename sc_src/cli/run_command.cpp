@@ -14,10 +14,10 @@
 #include "fidelity.h"
 #include "files.h"
 #include "inputs.h"
-#include "link_files.h"
 #include "options.h"
 #include "profile.h"
 #include "progress.h"
+#include "side_files.h"
 #include "waves.h"
 #include "without_stragglers.h"
 
@@ -48,7 +48,7 @@ CommandOptions run_options() {
       "flit\n"
       "(routers with virtual channels and credits; slow, for small jobs)");
   add_wave_options(command.options);
-  add_link_options(command.options);
+  add_side_options(command.options);
   return command;
 }
 
@@ -94,7 +94,7 @@ void run_command(const std::vector<std::string>& arguments) {
   });
   WaveFiles waves(values, "run");
   options.waves = waves.options();
-  LinkFiles links(values, options);
+  SideFiles files(values, options);
   Result result = waves.guard([&] {
     Result r = simulate(inputs.platform->machine, graph, plan, options);
     bar.erase();
@@ -103,7 +103,7 @@ void run_command(const std::vector<std::string>& arguments) {
   result.time_without_stragglers = without.wait();
   profile.finish(result.events);
 
-  links.write(result);
+  files.write(result);
   if (!json.empty()) write_file(json, json_report(result));
   if (json != "-") std::cout << text_report(result);
   std::cout.flush();

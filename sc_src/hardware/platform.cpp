@@ -120,6 +120,10 @@ void Platform::count_latencies(std::vector<LatencyHistogram>& by_cause) {
   parts_->backplane.sequencer.count_latencies(by_cause);
   parts_->backplane.memory.count_latencies(by_cause);
 }
+void Platform::watch_work(Probe& probe) {
+  parts_->backplane.sequencer.watch_work(probe);
+  parts_->backplane.memory.watch_work(probe);
+}
 TileView Platform::view(TileId tile) const { return parts_->backplane.sequencer.view(index(tile)); }
 std::size_t Platform::dram_queue(DramId dram) const {
   const auto& controller = parts_->controllers[index(dram)];

@@ -351,6 +351,9 @@ tlm::tlm_sync_enum Sequencer::ComputeReturn::nb_transport_bw(ComputeRequest& req
   c.stall_from[engine] = at - std::min(request.stall, duration);
   TileStatistics& stats = s.stats_[static_cast<TileId>(request.tile)];
   (engine == 0 ? stats.matrix_busy : stats.vector_busy) += duration;
+  if (s.work_probe_ != nullptr) {
+    s.work_probe_->computes(request.shape, request.amount, c.started_at[engine], at);
+  }
   if (at == now) {
     s.compute_done(now, request.tile, engine);
   } else {
@@ -563,6 +566,9 @@ bool Sequencer::compute(Picoseconds now, std::uint32_t tile, Core& c, const Inst
     return false;
   }
   const Picoseconds duration = delay.value();
+  if (work_probe_ != nullptr) {
+    work_probe_->computes(request.shape, request.amount, now, now + duration);
+  }
   if (duration == 0) {
     c.busy &= static_cast<std::uint8_t>(~mask);
     return true;
@@ -588,6 +594,7 @@ void Sequencer::send(Picoseconds now, std::uint32_t tile, Core& c, const Instruc
   c.sent += bytes;
   ++messages_;
   bytes_by_cause_[static_cast<std::size_t>(ins.cause)] += bytes;
+  if (work_probe_ != nullptr) work_probe_->message_sent(now, p);
   network_.inject(p, now);
   depart(now, p.destination, ins.cause);
   if (!announced_[ins.channel]) return;

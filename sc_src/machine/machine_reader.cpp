@@ -407,7 +407,8 @@ void check_routes(const Section& root, const MachineConfig& m) {
 
 void read_assumptions(const Section& root, const Document& document, MachineConfig& m) {
   const Section assumed = root.section("assumed");
-  const std::vector<std::string> allowed = schema_keys();
+  std::vector<std::string> allowed = schema_keys();
+  for (const std::string& key : energy_keys(m)) allowed.push_back(key);
   const std::vector<ResolvedValue> resolved = document.resolved();
   for (const std::string& key : assumed.keys()) {
     const std::string why = assumed.text(key);
@@ -424,6 +425,9 @@ void read_assumptions(const Section& root, const Document& document, MachineConf
                                       "assumed",
                                       section));
       }
+    }
+    if (key.compare(0, 7, "energy.") == 0 && !m.energy) {
+      assumed.fail(key, "the machine has no energy section, so nothing of it can be assumed");
     }
     if (key.compare(0, 12, "tile.matrix.") == 0 && !matrix_key_applies(key, m.matrix)) {
       assumed.fail(key, fmt::format("the file gives no such value for the matrix model '{}'",
@@ -523,6 +527,7 @@ MachineConfig read_machine(const Document& document) {
   check_routes(root, m);
   if (root.has("dram")) read_dram(root.section("dram"), document, m);
   if (root.has("host")) read_host(root.section("host"), m);
+  if (root.has("energy")) read_energy(root.section("energy"), document, m);
   read_assumptions(root, document, m);
   root.finish();
   return m;

@@ -48,6 +48,11 @@ void read_edge_list(const Document& list, MachineConfig& m);
 /// `defects`. The mesh has been read.
 void read_defects(const Section& defects, MachineConfig& m);
 
+/// `energy`. All the rest of the machine has been read.
+void read_energy(const Section& section, const Document& platform, MachineConfig& m);
+/// Paths of the keys that read_energy() knows, for `assumed`.
+std::vector<std::string> energy_keys(const MachineConfig& m);
+
 /// `tile.matrix`: the model's name and its own keys.
 void read_matrix(const Section& matrix, MatrixConfig& config);
 /// Paths of the keys that read_matrix() knows, for `assumed`.

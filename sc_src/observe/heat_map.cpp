@@ -10,6 +10,8 @@
 #include <tilewright/base/error.h>
 #include <tilewright/observe/link_loads.h>
 
+#include "svg.h"
+
 namespace tilewright {
 
 namespace {
@@ -34,11 +36,7 @@ std::string heat_map(const MachineConfig& machine, const RunStatistics& run) {
   }
   const int width = machine.width() * kPitch + 2 * kMargin;
   const int height = machine.height() * kPitch + 2 * kMargin + 40;
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
-      "{1}\" font-family=\"sans-serif\" font-size=\"10\">\n<rect width=\"{0}\" height=\"{1}\" "
-      "fill=\"white\"/>\n",
-      width, height);
+  Svg svg(width, height);
   const auto busy_share = [&run](const LinkStatistics& link) {
     return run.end == 0 ? 0 : static_cast<double>(link.busy) / static_cast<double>(run.end);
   };
@@ -49,11 +47,8 @@ std::string heat_map(const MachineConfig& machine, const RunStatistics& run) {
   for (int t = 0; t < machine.tiles(); ++t) {
     const TileId id = static_cast<TileId>(t);
     if (dead[index(id)]) continue;
-    svg += fmt::format(
-        "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"><title>tile {}</title>"
-        "</rect>\n",
-        corner(machine.x(id)), corner(machine.y(id)), kTile, kTile,
-        usable[index(id)] ? "#c8d2dc" : "#eef1f4", machine.node_name(id));
+    svg.rect(corner(machine.x(id)), corner(machine.y(id)), kTile, kTile,
+             usable[index(id)] ? "#c8d2dc" : "#eef1f4", "tile " + machine.node_name(id));
   }
   for (const LinkStatistics& link : run.links) {
     const int x0 = machine.x(link.from), y0 = machine.y(link.from);
@@ -67,24 +62,20 @@ std::string heat_map(const MachineConfig& machine, const RunStatistics& run) {
     const int along = (vertical ? corner(y0) : corner(x0)) + (forward ? kTile : -length);
     const int across =
         (vertical ? corner(x0) : corner(y0)) + kTile / 2 + (forward ? 1 : -1 - kLink);
-    svg += fmt::format(
-        "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"><title>{} to {}: busy "
-        "{:.1f} "
-        "%, {}</title></rect>\n",
-        vertical ? across : along, vertical ? along : across, vertical ? kLink : length,
-        vertical ? length : kLink, colour(most > 0 ? busy / most : 0), machine.node_name(link.from),
-        machine.node_name(link.to), 100 * busy, to_string(Bytes(static_cast<double>(link.bytes))));
+    svg.rect(vertical ? across : along, vertical ? along : across, vertical ? kLink : length,
+             vertical ? length : kLink, colour(most > 0 ? busy / most : 0),
+             fmt::format("{} to {}: busy {:.1f} %, {}", machine.node_name(link.from),
+                         machine.node_name(link.to), 100 * busy,
+                         to_string(Bytes(static_cast<double>(link.bytes)))));
   }
   const int legend = height - 30;
   for (int i = 0; i <= 10; ++i) {
-    svg += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"16\" height=\"10\" fill=\"{}\"/>\n",
-                       kMargin + 16 * i, legend, colour(0.1 * i));
+    svg.rect(kMargin + 16 * i, legend, 16, 10, colour(0.1 * i));
   }
-  svg += fmt::format(
-      "<text x=\"{}\" y=\"{}\">share of the run in which a link is busy, 0 % to {:.1f} %</text>\n"
-      "</svg>\n",
-      kMargin, legend + 22, 100 * most);
-  return svg;
+  svg.text(kMargin, legend + 22,
+           fmt::format("share of the run in which a link is busy, 0 % to {:.1f} %", 100 * most),
+           {});
+  return svg.str();
 }
 
 }  // namespace tilewright

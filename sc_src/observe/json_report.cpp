@@ -101,6 +101,32 @@ Json latencies_json(const Result& r) {
   return j;
 }
 
+Json categories_json(const EnergyResult& energy, const std::vector<Joules>& joules) {
+  Json j = Json::object();
+  for (std::size_t c = 0; c < joules.size(); ++c) j[energy.categories[c]] = joules[c].value();
+  return j;
+}
+
+Json energy_json(const Result& r) {
+  const EnergyResult& energy = *r.energy;
+  const double total = energy.total.value();
+  const auto per = [total](double amount) { return amount > 0 ? Json(total / amount) : Json(); };
+  Json stages = Json::array();
+  for (const StageEnergy& s : energy.stages) {
+    stages.push_back(Json{{"stage", s.stage},
+                          {"total_j", s.total().value()},
+                          {"categories_j", categories_json(energy, s.joules)}});
+  }
+  return Json{{"total_j", total},
+              {"average_w", per(r.iteration_time.value())},
+              {"per_sample_j", per(r.samples)},
+              {"per_token_j", per(r.tokens)},
+              {"per_model_flop_j", per(r.flops_model.value())},
+              {"categories_j", categories_json(energy, energy.joules)},
+              {"stages", stages},
+              {"shared_j", categories_json(energy, energy.shared)}};
+}
+
 double per_second(double amount, Seconds time) {
   return time > Seconds(0) ? amount / time.value() : 0;
 }
@@ -165,6 +191,7 @@ std::string json_report(const Result& r) {
     j["traffic_bytes"][to_string(static_cast<Cause>(c))] =
         whole(r.traffic[static_cast<std::size_t>(c)]);
   }
+  if (r.energy) j["energy"] = energy_json(r);
   j["tiles"] = Json{{"total", r.tiles_total},
                     {"used", r.tiles_used},
                     {"spare", r.tiles_spare},

@@ -8,6 +8,8 @@
 #include <tilewright/hardware/protocol.h>
 #include <tilewright/observe/link_loads.h>
 
+#include "intervals.h"
+
 namespace tilewright {
 
 namespace {
@@ -17,12 +19,14 @@ double share(Picoseconds part, Picoseconds whole) {
 }  // namespace
 
 LinkLoads::LinkLoads(const MachineConfig& machine, Platform& platform)
-    : machine_(machine), platform_(platform) {
+    : machine_(machine), platform_(platform), intervals_(std::make_unique<Intervals>()) {
   for (const LinkPlace& link : platform.links()) {
     if (link.number >= loads_.size()) loads_.resize(link.number + 1);
   }
   platform.watch_links(*this);
 }
+
+LinkLoads::~LinkLoads() = default;
 
 void LinkLoads::link_claimed(Picoseconds, std::uint32_t link, Picoseconds, Picoseconds start,
                              Picoseconds end, const Packet& packet, std::uint64_t bytes) {
@@ -30,38 +34,27 @@ void LinkLoads::link_claimed(Picoseconds, std::uint32_t link, Picoseconds, Picos
   load.bytes += bytes;
   load.busy += end - start;
   load.flows[{packet.source, packet.destination, packet.cause}] += bytes;
-  while (end > width_ * kMostBins) double_width();
-  if (end > start) {
-    const std::size_t last = (end - 1) / width_;
-    if (load.bins.size() <= last) load.bins.resize(last + 1);
-  }
-  for (Picoseconds at = start; at < end;) {
-    const Picoseconds next = std::min(end, (at / width_ + 1) * width_);
-    load.bins[at / width_] += next - at;
-    at = next;
-  }
+  if (start == end) return;
+  cover(end);
+  const std::size_t bins = intervals_->count(end);
+  if (load.bins.size() < bins) load.bins.resize(bins);
+  intervals_->split(start, end,
+                    [&load](std::size_t bin, Picoseconds time) { load.bins[bin] += time; });
 }
 
-/// Halves the number of intervals.
-void LinkLoads::double_width() {
-  width_ *= 2;
-  for (Load& load : loads_) {
-    const std::size_t bins = load.bins.size();
-    for (std::size_t i = 0; i < bins; ++i) {
-      const Picoseconds busy = load.bins[i];
-      load.bins[i] = 0;
-      load.bins[i / 2] += busy;
-    }
-    load.bins.resize((bins + 1) / 2);
-  }
+void LinkLoads::cover(Picoseconds end) {
+  intervals_->cover(end, [this](auto fold) {
+    for (Load& load : loads_) fold(load.bins);
+  });
 }
 
-void LinkLoads::write_csv(std::ostream& out, Picoseconds end) const {
+void LinkLoads::write_csv(std::ostream& out, Picoseconds end) {
+  cover(end);
   const std::vector<NamedLinkConfig> kinds = machine_.link_kinds();
-  const std::size_t bins = (end + width_ - 1) / width_;
+  const std::size_t bins = intervals_->count(end);
   out << "from,to,kind,bytes,busy";
   for (std::size_t i = 0; i < bins; ++i) {
-    out << fmt::format(",{:.9g}", static_cast<double>(i * width_) * 1e-12);
+    out << fmt::format(",{:.9g}", static_cast<double>(intervals_->begin(i)) * 1e-12);
   }
   out << '\n';
   const RunStatistics& run = platform_.statistics();
@@ -76,8 +69,7 @@ void LinkLoads::write_csv(std::ostream& out, Picoseconds end) const {
                        load.bytes, share(load.busy, end));
     for (std::size_t i = 0; i < bins; ++i) {
       const Picoseconds busy = i < load.bins.size() ? load.bins[i] : 0;
-      const Picoseconds length = std::min(width_, end - i * width_);
-      out << fmt::format(",{:.4g}", share(busy, length));
+      out << fmt::format(",{:.4g}", share(busy, intervals_->length(i, end)));
     }
     out << '\n';
   }

@@ -61,6 +61,13 @@ constexpr std::array<Cause, 4> kRareCauses{Cause::context, Cause::expert, Cause:
 
 std::string percent(double fraction) { return fmt::format("{:.1f} %", 100 * fraction); }
 
+/// A bar for a share; whatever prints as 0.1 % or more shows a mark.
+std::string bar(double share) {
+  if (share < 0.0005) return "";
+  const auto marks = static_cast<std::size_t>(std::lround(share * kBarColumns));
+  return "  " + std::string(std::max<std::size_t>(marks, 1), '#');
+}
+
 /// 8,583,921 -> "8.584 M".
 std::string engineering(double v) {
   static constexpr std::array<std::pair<double, const char*>, 4> kPrefixes{
@@ -163,12 +170,8 @@ void breakdown(Out out, const Result& r) {
     if (rare && !(time > Seconds(0))) continue;
     const double share = ratio(time, r.iteration_time);
     const std::string name = to_string(s);
-    fmt::format_to(out, "  {}{:>{}}{:>9}", name, to_string(time), 26 - name.size(), percent(share));
-    if (share >= 0.0005) {  // whatever prints as 0.1 % or more shows a mark
-      const auto marks = static_cast<std::size_t>(std::lround(share * kBarColumns));
-      fmt::format_to(out, "  {}", std::string(std::max<std::size_t>(marks, 1), '#'));
-    }
-    fmt::format_to(out, "\n");
+    fmt::format_to(out, "  {}{:>{}}{:>9}{}\n", name, to_string(time), 26 - name.size(),
+                   percent(share), bar(share));
   }
   fmt::format_to(out, "{}\n", wrapped(beyond_compute(r), 2, 2));
 }
@@ -376,6 +379,77 @@ void stragglers(Out out, const Result& r) {
   fmt::format_to(out, "\n");
 }
 
+/// "static tiles" -> "static, tiles"; what a reader calls the categories.
+std::string energy_name(const std::string& category) {
+  for (const char* kind : {"links", "static"}) {
+    const std::string beginning = std::string(kind) + ' ';
+    if (category.compare(0, beginning.size(), beginning) == 0) {
+      return std::string(kind) + ", " + category.substr(beginning.size());
+    }
+  }
+  return category;
+}
+
+/// What the tiles of each stage take, by those categories that stages have; neighbours that take
+/// the same as far as it is printed share a line.
+void energy_by_stage(Out out, const EnergyResult& e) {
+  if (e.stages.size() < 2) return;
+  std::vector<std::pair<const char*, std::size_t>> columns{{"matrix", EnergyModel::kMatrix},
+                                                           {"vector", EnergyModel::kVector},
+                                                           {"SRAM", EnergyModel::kSram},
+                                                           {"DRAM", EnergyModel::kDram}};
+  if (e.joules[EnergyModel::kHost] > Joules(0)) columns.emplace_back("host", EnergyModel::kHost);
+  columns.emplace_back("static", e.categories.size() - EnergyModel::kIdleParts);
+  fmt::format_to(out, "  {:>5}", "stage");
+  for (const auto& [heading, category] : columns) fmt::format_to(out, " {:>11}", heading);
+  fmt::format_to(out, " {:>11}\n", "all");
+  const auto figures = [&](const StageEnergy& s) {
+    std::string text;
+    for (const auto& [heading, category] : columns) {
+      text += fmt::format(" {:>11}", to_string(s.joules[category]));
+    }
+    return text + fmt::format(" {:>11}", to_string(s.total()));
+  };
+  for (std::size_t i = 0; i < e.stages.size();) {
+    const std::string text = figures(e.stages[i]);
+    std::size_t last = i;
+    while (last + 1 < e.stages.size() && figures(e.stages[last + 1]) == text) ++last;
+    const int from = e.stages[i].stage, to = e.stages[last].stage;
+    fmt::format_to(out, "  {:>5}{}\n",
+                   from == to ? fmt::format("{}", from) : fmt::format("{}-{}", from, to), text);
+    i = last + 1;
+  }
+  Joules rest(0);
+  for (const Joules j : e.shared) rest += j;
+  if (!(rest > Joules(0))) return;
+  fmt::format_to(out, "{}",
+                 wrapped(fmt::format("{} belong to no stage: links, controllers, switches, tiles "
+                                     "without work.",
+                                     to_string(rest)),
+                         2, 2));
+}
+
+void energy(Out out, const Result& r) {
+  if (!r.energy) return;
+  const EnergyResult& e = *r.energy;
+  std::string rates;
+  if (r.iteration_time > Seconds(0)) {
+    rates += fmt::format(", {} on average", to_string(e.total / r.iteration_time));
+  }
+  if (r.samples > 0) rates += fmt::format(", {} per sample", to_string(e.total / r.samples));
+  if (r.tokens > 0) rates += fmt::format(", {} per token", to_string(e.total / r.tokens));
+  fmt::format_to(out, "Energy: {}{}\n", to_string(e.total), rates);
+  for (std::size_t c = 0; c < e.categories.size(); ++c) {
+    if (!(e.joules[c] > Joules(0))) continue;
+    const double share = e.joules[c] / e.total;
+    const std::string name = energy_name(e.categories[c]);
+    fmt::format_to(out, "  {:<22}{:>10}{:>9}", name, to_string(e.joules[c]), percent(share));
+    fmt::format_to(out, "{}\n", bar(share));
+  }
+  energy_by_stage(out, e);
+  fmt::format_to(out, "\n");
+}
+
 void resource(Out out, const char* name, const Utilisation& u) {
   fmt::format_to(out, "  {:<6} busy {:>7} on average, {:>7} at most{}\n", name, percent(u.mean),
                  percent(u.max), u.where.empty() ? "" : ": " + u.where);
@@ -458,6 +532,7 @@ std::string text_report(const Result& r) {
   bounds(out, r);
   stages(out, r);
   stragglers(out, r);
+  energy(out, r);
   resources(out, r);
   if (!r.notes.empty()) {
     fmt::format_to(out, "\nNotes\n");

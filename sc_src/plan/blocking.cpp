@@ -103,6 +103,7 @@ class Search {
     }
     r.sram_stream = g_.batch * (size_.a * nc + size_.b * mc + size_.c +
                                 (2 * spills + (o_.accumulate ? 1 : 0)) * size_.partial);
+    r.sram_written = g_.batch * (size_.c + spills * size_.partial);
     r.footprint = need;
     stream_.load = r.a_traffic + r.b_traffic + r.c_read + o_.other_loads;
     stream_.store = r.c_write;

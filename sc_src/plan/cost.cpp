@@ -79,7 +79,7 @@ StreamRates stream_rates(const MachineConfig& machine, const DramConfig& memory,
 
 KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::int64_t sram_free,
                        DType precision, const StateBytes& state, const TileRates& rates) {
-  std::int64_t through_sram = 0;
+  std::int64_t through_sram = 0, results_written = 0;
   Streamed in_sram, in_dram, in_host;
   const auto stream = [&](TensorClass cls) -> Streamed& {
     const Space space = residency.space(cls);
@@ -91,6 +91,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   }
   for (const Access& w : kernel.writes) {
     through_sram += w.bytes;
+    results_written += w.bytes;
     stream(w.cls).out += w.bytes;
   }
   const auto [stream_in, stream_out] = in_dram;
@@ -103,6 +104,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   if (!kernel.matrix) {
     KernelCost cost = stream_cost(in_dram, in_host, sram_free);
     cost.sram_stream = through_sram;
+    cost.sram_written = results_written;
     return cost;
   }
 
@@ -131,6 +133,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   cost.store = b.c_write;
   cost.pipelining = pipelining(g, o);
   cost.sram_stream = b.sram_stream + through_sram;
+  cost.sram_written = b.sram_written + results_written;
   cost.footprint = b.footprint;
   cost.blocking = b;
   return cost;
@@ -159,8 +162,11 @@ double kernel_seconds(const Kernel& kernel, const KernelCost& cost, const TileRa
   if (cost.host_load + cost.host_store == 0) return seconds;
   // The memories work side by side.
   const std::int64_t steps = cost.pipelining.steps;
-  return std::max(seconds, streamed_seconds({engines, cost.host_load, cost.host_store,
-                                             cost.sram_stream, {steps, cost.host_load / steps}},
+  return std::max(seconds, streamed_seconds({engines,
+                                             cost.host_load,
+                                             cost.host_store,
+                                             cost.sram_stream,
+                                             {steps, cost.host_load / steps}},
                                             rates.host));
 }
 

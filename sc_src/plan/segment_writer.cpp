@@ -270,10 +270,12 @@ std::uint32_t SegmentWriter::shape(const Kernel& kernel, const KernelCost& cost,
     s.k = kernel.gemm.k;
     s.flop = kernel.gemm.flop();
     s.sram_bytes = static_cast<double>(cost.sram_stream);
+    s.sram_written = static_cast<double>(cost.sram_written);
   } else {
     s.elements = kernel.vector_elements;
     // A fused vector part works on blocks that the matrix part's stream already accounts for.
     s.sram_bytes = kernel.matrix ? 0 : static_cast<double>(cost.sram_stream);
+    s.sram_written = kernel.matrix ? 0 : static_cast<double>(cost.sram_written);
   }
   program_.shapes.push_back(s);
   return static_cast<std::uint32_t>(program_.shapes.size() - 1);

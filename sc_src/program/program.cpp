@@ -76,6 +76,8 @@ void check_shapes(const Program& program) {
               fmt::format("flop={}, elements={} and sram_bytes={} must be finite and not negative",
                           s.flop, s.elements, s.sram_bytes));
     }
+    require(s.sram_written >= 0 && s.sram_written <= s.sram_bytes,
+            fmt::format("sram_written={} is part of sram_bytes={}", s.sram_written, s.sram_bytes));
   }
 }
 

@@ -99,6 +99,7 @@ void shape_fields(Archive& a, S& s) {
   a.real("flop", matrix ? Use::shown : Use::unused, s.flop, flop);
   a.real("elements", matrix ? Use::unused : Use::required, s.elements, 0);
   a.real("sram_bytes", Use::shown, s.sram_bytes, 0);
+  a.real("sram_written", Use::optional, s.sram_written, 0);
 }
 
 /// A field of a call that may run over several values in one line.

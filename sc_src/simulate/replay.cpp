@@ -117,6 +117,7 @@ Result replay(const MachineConfig& machine, const Program& program, const std::s
   fill_work(machine, program, run, result);
   fill_stages(program, run, result);
   summarise_stragglers(machine, program, result);
+  summarise_energy(machine, program, run, result);
   for (const std::string& a : machine.assumptions) result.notes.push_back("assumed: " + a);
   return result;
 }

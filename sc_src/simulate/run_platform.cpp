@@ -10,6 +10,7 @@
 #include <tilewright/hardware/flit_config.h>
 #include <tilewright/hardware/platform.h>
 #include <tilewright/observe/link_loads.h>
+#include <tilewright/observe/power.h>
 
 namespace tilewright {
 namespace {
@@ -48,6 +49,8 @@ const RunStatistics& run_platform(const MachineConfig& machine, const Program& p
     result.latencies.resize(kCauses);
     platform->count_latencies(result.latencies);
   }
+  std::unique_ptr<Power> power;
+  if (options.power != nullptr) power = std::make_unique<Power>(machine, program, *platform);
 
   options.enter("run");
   try {
@@ -64,6 +67,7 @@ const RunStatistics& run_platform(const MachineConfig& machine, const Program& p
     result.hottest_link = loads->hottest(run.end);
   }
   if (options.on_statistics) options.on_statistics(run);
+  if (power) power->write_csv(*options.power, run.end);
   if (options.heat_map != nullptr) *options.heat_map << heat_map(machine, run);
   return run;
 }

@@ -135,6 +135,7 @@ Result simulate(const MachineConfig& machine, const Graph& graph, const PlanConf
   result.bounds.pipeline = Seconds(lowered.pipeline_bound);
   fill_stages(lowered, run, result);
   summarise_stragglers(machine, lowered.program, result);
+  summarise_energy(machine, lowered.program, run, result);
   fill_notes(machine, graph, plan, lowered, result);
   fill_caveats(machine, lowered.program, result);
   return result;

@@ -204,6 +204,32 @@ TEST(ToExactString, IsShortAndReadsBack) {
   EXPECT_EQ(to_exact_string(Seconds(0)), "0 s");
   EXPECT_EQ(to_exact_string(FlopRate(16e12)), "16 TFLOP/s");
   EXPECT_EQ(to_exact_string(Frequency(1.5e9)), "1.5 GHz");
+  EXPECT_EQ(to_exact_string(Joules(1.5e-12)), "1.5 pJ");
+  EXPECT_EQ(to_exact_string(Watts(0.3)), "300 mW");
+  EXPECT_EQ(to_exact_string(EnergyPerByte(31.2e-12)), "31.2 pJ/B");
+  EXPECT_EQ(to_exact_string(EnergyPerFlop(0)), "0 J/FLOP");
+}
+
+TEST(ParseEnergy, TakesUnitsOfItsKind) {
+  EXPECT_EQ(parse_joules("1.5 pJ").value(), 1.5e-12);
+  EXPECT_EQ(parse_joules("0 J").value(), 0);
+  EXPECT_EQ(parse_watts("300 mW").value(), 0.3);
+  EXPECT_EQ(parse_energy_per_byte("4 pJ/B").value(), 4e-12);
+  EXPECT_EQ(parse_energy_per_byte("4 pJ/bit").value(), 32e-12);
+  EXPECT_EQ(parse_energy_per_flop("1 pJ/FLOP").value(), 1e-12);
+  EXPECT_EQ(parse_energy_per_flop("1 pJ/MAC").value(), 0.5e-12);
+  EXPECT_THROW(parse_energy_per_byte("4 pJ"), std::invalid_argument);
+  EXPECT_THROW(parse_energy_per_flop("4 pJ/B"), std::invalid_argument);
+  EXPECT_THROW(parse_joules("unlimited"), std::invalid_argument);
+  EXPECT_THROW(parse_watts("-1 W"), std::invalid_argument);
+  EXPECT_THROW(parse_watts("1"), std::invalid_argument);
+}
+
+TEST(ToString, PrintsEnergiesForPeople) {
+  EXPECT_EQ(to_string(Joules(1.5e-12)), "1.500 pJ");
+  EXPECT_EQ(to_string(Joules(2.5e6)), "2.500 MJ");
+  EXPECT_EQ(to_string(Watts(15e3)), "15.00 kW");
+  EXPECT_EQ(to_string(Joules(0)), "0 J");
 }
 
 TEST(ToExactString, ReadsBackForManyValues) {

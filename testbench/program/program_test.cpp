@@ -418,6 +418,7 @@ TEST(Program, FaultsOfGroupsAndShapes) {
       {"denominator", [](Program& p) { p.shapes[0].denominator = 0; }, "denominator is 0"},
       {"negative", [](Program& p) { p.shapes[0].flop = -1; }, "not negative"},
       {"infinite", [](Program& p) { p.shapes[0].sram_bytes = 1.0 / 0.0; }, "finite"},
+      {"written", [](Program& p) { p.shapes[0].sram_written = 1; }, "part of sram_bytes"},
       {"engine", [](Program& p) { p.shapes[0].engine = Engine::dma_in; }, "matrix and vector"},
   };
   for (const Fault& f : faults) {

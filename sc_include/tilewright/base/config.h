@@ -94,13 +94,19 @@ class Section {
                        std::optional<std::int64_t> fallback = {}) const;
   double number(const std::string& key, double min, double max,
                 std::optional<double> fallback = {}) const;
-  /// Quantities must be positive (zero allowed only for seconds); all but seconds may
-  /// be `unlimited`. A missing unit is an error that names the units allowed.
+  /// Quantities must be positive (zero allowed only for seconds, energies and powers); all but
+  /// these may be `unlimited`. A missing unit is an error that names the units allowed.
   Bytes bytes(const std::string& key, std::optional<Bytes> fallback = {}) const;
   Seconds seconds(const std::string& key, std::optional<Seconds> fallback = {}) const;
   Bandwidth bandwidth(const std::string& key, std::optional<Bandwidth> fallback = {}) const;
   FlopRate flop_rate(const std::string& key, std::optional<FlopRate> fallback = {}) const;
   Frequency frequency(const std::string& key, std::optional<Frequency> fallback = {}) const;
+  Joules joules(const std::string& key, std::optional<Joules> fallback = {}) const;
+  Watts watts(const std::string& key, std::optional<Watts> fallback = {}) const;
+  EnergyPerByte energy_per_byte(const std::string& key,
+                                std::optional<EnergyPerByte> fallback = {}) const;
+  EnergyPerFlop energy_per_flop(const std::string& key,
+                                std::optional<EnergyPerFlop> fallback = {}) const;
 
   /// One of a fixed set of names; the error lists them and the nearest.
   template <class Enum>

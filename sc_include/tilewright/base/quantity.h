@@ -67,6 +67,8 @@ using Bandwidth = Quantity<1, -1, 0, 0>;  ///< bytes per second
 using FlopRate = Quantity<0, -1, 1, 0>;   ///< FLOP per second
 using Frequency = Quantity<0, -1, 0, 0>;  ///< cycles or elements per second
 using Watts = Quantity<0, -1, 0, 1>;
+using EnergyPerByte = Quantity<-1, 0, 0, 1>;
+using EnergyPerFlop = Quantity<0, 0, -1, 1>;
 
 /// Simulated time inside the hardware layer: integer picoseconds, the kernel's resolution.
 using Picoseconds = std::uint64_t;
@@ -80,9 +82,9 @@ Picoseconds to_picoseconds(Seconds t);
 /// Exact for times below 2^53 ps (2.5 hours), to 1 part in 2^53 above.
 constexpr Seconds to_seconds(Picoseconds t) { return Seconds(static_cast<double>(t) * 1e-12); }
 
-// Parsing. Each takes a number and a unit ("1024 GB/s", "3MiB", "1 ns", "16 TFLOP/s", "2 GHz",
-// "unlimited" for all but seconds) and throws std::invalid_argument with a message that names the
-// text and the units allowed; the configuration reader adds file and line. Zero is accepted,
+// Parsing. Each takes a number and a unit ("1024 GB/s", "3MiB", "1 ns", "2 GHz", "4 pJ/bit", "2 W",
+// "unlimited" for all but seconds, energies, powers) and throws std::invalid_argument that names
+// the text and the units allowed; the configuration reader adds file and line. Zero is accepted,
 // a negative number is not. The case of a prefix matters (but for k and K); the blank between
 // number and unit is optional; "b" is a bit and "B" a byte. Bytes are rounded to whole ones.
 Bytes parse_bytes(std::string_view text);
@@ -90,6 +92,10 @@ Seconds parse_seconds(std::string_view text);
 Bandwidth parse_bandwidth(std::string_view text);
 FlopRate parse_flop_rate(std::string_view text);
 Frequency parse_frequency(std::string_view text);
+Joules parse_joules(std::string_view text);
+Watts parse_watts(std::string_view text);
+EnergyPerByte parse_energy_per_byte(std::string_view text);  ///< J/B or J/bit
+EnergyPerFlop parse_energy_per_flop(std::string_view text);  ///< J/FLOP or J/MAC (2 FLOP)
 
 // Printing for people, 4 significant digits with the largest fitting unit: "256.0 GiB",
 // "1.024 TB/s", "12.34 ms". Bytes print in binary units, rates in decimal ones.
@@ -99,6 +105,10 @@ std::string to_string(Bandwidth v);
 std::string to_string(FlopRate v);
 std::string to_string(Frequency v);
 std::string to_string(Flop v);
+std::string to_string(Joules v);
+std::string to_string(Watts v);
+std::string to_string(EnergyPerByte v);
+std::string to_string(EnergyPerFlop v);
 
 // Printing for files: the shortest text that the parser above reads back as exactly this value
 // (bytes: as this whole number of bytes): "256 GiB", "1024 GB/s", "1 ns".
@@ -107,5 +117,9 @@ std::string to_exact_string(Seconds v);
 std::string to_exact_string(Bandwidth v);
 std::string to_exact_string(FlopRate v);
 std::string to_exact_string(Frequency v);
+std::string to_exact_string(Joules v);
+std::string to_exact_string(Watts v);
+std::string to_exact_string(EnergyPerByte v);
+std::string to_exact_string(EnergyPerFlop v);
 
 }  // namespace tilewright

@@ -162,6 +162,8 @@ class MemorySystem : public EventHandler {
     models_[controller] = &model;
   }
   DramStatistics statistics(std::uint32_t controller) const;
+  /// `probe` hears of what the controllers move.
+  void watch_work(Probe& probe) { work_probe_ = &probe; }
 
  private:
   friend class DramPort;
@@ -248,7 +250,8 @@ class MemorySystem : public EventHandler {
   Network& network_;
   MemoryClient* client_ = nullptr;
   std::vector<LatencyHistogram>* latencies_ = nullptr;  // by cause
-  std::array<Tier, 2> tiers_;                           // the DRAM, the host memory
+  Probe* work_probe_ = nullptr;
+  std::array<Tier, 2> tiers_;    // the DRAM, the host memory
   std::vector<Target> targets_;  // of all tiles in both, in order of assign_controllers(); foreign
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
       foreign_targets_;                            // by tile and controller

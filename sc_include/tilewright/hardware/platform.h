@@ -53,6 +53,7 @@ class Platform : public sc_core::sc_module {
   /// Counts the latencies of messages, loads and stores (Sequencer, MemorySystem); before run().
   /// `by_cause` has kCauses elements and outlives the run.
   void count_latencies(std::vector<LatencyHistogram>& by_cause);
+  void watch_work(Probe& probe);
   TileView view(TileId tile) const;
   /// Requests taken and not yet served. Of a memory that is not ours nobody hears when it changes.
   std::size_t dram_queue(DramId dram) const;

@@ -12,6 +12,15 @@ namespace tilewright {
 
 struct Packet;
 
+/// What a controller has moved for a load or store.
+struct MemoryMove {
+  Space space = Space::dram;
+  bool write = false;
+  bool foreign = false;  ///< for a module of somebody else's: no tile's SRAM takes part
+  std::uint64_t bytes = 0;
+  Picoseconds start = 0, end = 0;
+};
+
 /// Is told, before it happens and in order of time, that something it watches may change. What it
 /// then reads (Platform::view(), ...) is what has held up to that time. Unwatched parts cost the
 /// comparison of a pointer.
@@ -28,6 +37,12 @@ class Probe {
   virtual void link_claimed(Picoseconds now, std::uint32_t link, Picoseconds head,
                             Picoseconds start, Picoseconds end, const Packet& packet,
                             std::uint64_t bytes) = 0;
+  /// For those who watch the work (Platform::watch_work()): an engine works on `amount` parts of a
+  /// shape from `start` to `end`; a message has been sent; a controller has moved data.
+  virtual void computes(std::uint32_t /*shape*/, std::uint32_t /*amount*/, Picoseconds /*start*/,
+                        Picoseconds /*end*/) {}
+  virtual void message_sent(Picoseconds /*now*/, const Packet&) {}
+  virtual void memory_moved(const MemoryMove&) {}
 };
 
 /// A directed link. Its ends are tiles, or the switches of a fabric, whose numbers follow those of

@@ -13,6 +13,7 @@
 #include <tilewright/base/config.h>
 #include <tilewright/base/ids.h>
 #include <tilewright/base/quantity.h>
+#include <tilewright/machine/energy.h>
 #include <tilewright/machine/memory_part.h>
 
 namespace tilewright {
@@ -165,6 +166,7 @@ struct MachineConfig {
   /// Tiles whose router works but whose engines are not used (spare nodes), mesh coordinates.
   std::vector<std::pair<int, int>> spare;
   DefectConfig defects;
+  std::optional<EnergyConfig> energy;  ///< none: energy is not counted
   /// What the file marks as assumed and not published: "tile.sram.bandwidth: ...".
   std::vector<std::string> assumptions;
 

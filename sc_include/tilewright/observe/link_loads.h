@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -15,21 +16,21 @@
 
 namespace tilewright {
 
+class Intervals;
 class Platform;
 
 /// Watches the links of a platform. Costs memory per pair of tiles that exchange data, per link on
 /// their way. The answer of the run does not depend on it.
 class LinkLoads final : public Probe {
  public:
-  static constexpr std::size_t kMostBins = 128;
-
   /// Before Platform::run(); both arguments outlive this.
   LinkLoads(const MachineConfig& machine, Platform& platform);
+  ~LinkLoads() override;
 
   /// One row per link that carries data: its ends, kind, bytes, busy share of the run, then the
-  /// busy share of each of up to kMostBins equal intervals, whose beginnings the header names in
+  /// busy share of each of up to 128 equal intervals, whose beginnings the header names in
   /// seconds.
-  void write_csv(std::ostream& out, Picoseconds end) const;
+  void write_csv(std::ostream& out, Picoseconds end);
   /// The link that is busy for longest, of equal ones the first; all zero if none carries data.
   HottestLink hottest(Picoseconds end) const;
 
@@ -46,12 +47,12 @@ class LinkLoads final : public Probe {
     /// Bytes by source, destination and cause.
     std::map<std::tuple<std::uint32_t, std::uint32_t, Cause>, std::uint64_t> flows;
   };
-  void double_width();
+  void cover(Picoseconds end);
 
   const MachineConfig& machine_;
   Platform& platform_;
-  Picoseconds width_ = 1000;  // of an interval
-  std::vector<Load> loads_;   // by LinkPlace::number
+  std::unique_ptr<Intervals> intervals_;
+  std::vector<Load> loads_;  // by LinkPlace::number
 };
 
 /// The mesh of a machine as an SVG drawing: its tiles, and its links coloured by the share of the

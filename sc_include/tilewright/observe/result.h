@@ -11,6 +11,7 @@
 #include <tilewright/hardware/latency_histogram.h>
 #include <tilewright/hardware/statistics.h>
 #include <tilewright/machine/machine.h>
+#include <tilewright/observe/energy.h>
 #include <tilewright/program/program.h>
 
 namespace tilewright {
@@ -122,6 +123,7 @@ struct Result {
   std::array<Bytes, kCauses> traffic{};  ///< bytes injected, by Cause
   Bytes dram_read{0}, dram_written{0};
   Bytes host_read{0}, host_written{0};
+  std::optional<EnergyResult> energy;  ///< of a machine with an energy section
   std::uint64_t events = 0, messages = 0, message_hops = 0;
   std::vector<std::string> notes;  ///< assumptions and warnings a reader should see
   std::int64_t parameters = 0;
@@ -142,6 +144,11 @@ void summarise_stragglers(const MachineConfig& machine, const Program& program, 
 
 /// The histograms of `latencies` as CSV: a line for every bin that holds anything.
 std::string latencies_csv(const Result& result);
+
+/// Fills the energy that `run` of `program` took, when the machine has an energy section; notes say
+/// which traffic has no coefficient above 0.
+void summarise_energy(const MachineConfig& machine, const Program& program,
+                      const RunStatistics& run, Result& result);
 
 /// The report for people: 80–100 columns, no colour, ends with a newline.
 std::string text_report(const Result& result);

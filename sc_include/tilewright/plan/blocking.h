@@ -52,8 +52,9 @@ struct Blocking {
   std::int64_t b_traffic = 0;
   std::int64_t c_read = 0;  ///< partial sums and accumulation
   std::int64_t c_write = 0;
-  std::int64_t sram_stream = 0;  ///< bytes the engine moves through the SRAM
-  std::int64_t footprint = 0;    ///< SRAM bytes of the double-buffered blocks
+  std::int64_t sram_stream = 0;   ///< bytes the engine moves through the SRAM
+  std::int64_t sram_written = 0;  ///< part of them: results and partial sums
+  std::int64_t footprint = 0;     ///< SRAM bytes of the double-buffered blocks
   std::int64_t dram_bytes() const { return a_traffic + b_traffic + c_read + c_write; }
 };
 

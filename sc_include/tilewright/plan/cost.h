@@ -34,6 +34,7 @@ struct KernelCost {
   std::int64_t host_load = 0, host_store = 0;  ///< bytes of the host memory, in as many steps
   Pipelining pipelining;
   std::int64_t sram_stream = 0;      ///< bytes the engines move through the SRAM
+  std::int64_t sram_written = 0;     ///< part of them: results and partial sums
   std::int64_t footprint = 0;        ///< SRAM bytes of the working buffers
   std::optional<Blocking> blocking;  ///< of a matrix kernel
 };

@@ -123,7 +123,8 @@ struct ComputeShape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;  ///< matrix: independent GEMMs and their extents
   double flop = 0;                              ///< matrix: 2·batch·m·n·k
   double elements = 0;                          ///< vector: elements × passes
-  double sram_bytes = 0;  ///< operand and result bytes through the SRAM, whole operator
+  double sram_bytes = 0;    ///< operand and result bytes through the SRAM, whole operator
+  double sram_written = 0;  ///< part of them that is written, the rest is read
 };
 
 /// A list of instructions run as a unit, with the streams of the engines precomputed.

@@ -29,6 +29,7 @@ struct SimulateOptions {
   std::ostream* link_load = nullptr;  ///< takes the load of all links (LinkLoads::write_csv())
   std::ostream* heat_map = nullptr;   ///< takes a drawing of it (observe/link_loads.h)
   bool latencies = false;             ///< count them, see Result::latencies
+  std::ostream* power = nullptr;      ///< takes what is drawn over time (Power::write_csv())
   bool reverse_construction = false;  ///< see PlatformOptions; for tests
   bool in_step = false;               ///< see PlatformOptions; no foreign module is elaborated here
   Fidelity fidelity = Fidelity::message;  ///< of the network
