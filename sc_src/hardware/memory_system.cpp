@@ -56,7 +56,7 @@ void MemorySystem::start(Picoseconds now, const MemoryRequest& request) {
   const std::uint32_t tile = request.tile;
   const bool write = request.write;
   const TargetRange all = targets(tier(request.space), tile);
-  const std::uint64_t count = all.size();
+  const std::uint64_t count = all.size(), burst = network_.burst();
   const std::uint32_t transfer = transfers_.allocate();
   transfers_.all[transfer] = {tile,
                               request.token,
@@ -79,7 +79,6 @@ void MemorySystem::start(Picoseconds now, const MemoryRequest& request) {
       if (head) ++transfers_.all[transfer].heads;
       return part;
     };
-    const std::uint64_t burst = network_.burst();
     if (burst != Network::kWhole && targets_[target].site != tile) {
       for (std::uint64_t at = 0; at < own;) {
         const bool head = first < own && at < first;

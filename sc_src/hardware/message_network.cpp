@@ -205,11 +205,10 @@ void MessageNetwork::connect_circuit(Packet& p, Picoseconds now) {
     ++link.messages;
     if (!probes_.empty()) tell_claim(now, link, now - p.lead, start, p);
   }
-  LinkTransfer transfer;
-  transfer.packet = &p;
+  transfer_.packet = &p;
   LinkPhase phase = LinkPhase::head;
   sc_core::sc_time delay = sc_core::sc_time::from_value(std::max(now, start) + latency - now);
-  links_[circuit_.back()].out->nb_transport_fw(transfer, phase, delay);
+  links_[circuit_.back()].out->nb_transport_fw(transfer_, phase, delay);
 }
 
 void MessageNetwork::forward(std::uint32_t node, Packet& p, Picoseconds now) {
@@ -246,11 +245,10 @@ void MessageNetwork::forward(std::uint32_t node, Packet& p, Picoseconds now) {
     p.lead = 0;
     arrival = p.tail;
   }
-  LinkTransfer transfer;
-  transfer.packet = &p;
+  transfer_.packet = &p;
   LinkPhase phase = LinkPhase::head;
   sc_core::sc_time delay = sc_core::sc_time::from_value(arrival - now);
-  link.out->nb_transport_fw(transfer, phase, delay);
+  link.out->nb_transport_fw(transfer_, phase, delay);
 }
 
 /// Out of line, to keep it out of the way of those whom nobody watches.

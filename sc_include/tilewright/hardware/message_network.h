@@ -142,6 +142,7 @@ class MessageNetwork final : public Network, public EventHandler {
   std::vector<Output> outputs_;
   std::vector<Turn> turns_;             // scratch
   std::vector<std::uint32_t> circuit_;  // scratch: links
+  LinkTransfer transfer_;               // scratch
 };
 
 }  // namespace tilewright
