@@ -51,6 +51,28 @@ void KernelList::drop_internal(const std::set<std::string>& kept) {
   }
 }
 
+void KernelList::put_off_weight_gradients() {
+  const auto is_weight_gradient = [](const Kernel& k) {
+    return k.matrix && !k.writes.empty() && k.writes.front().cls == TensorClass::gradient;
+  };
+  for (std::size_t i = 0; i + 1 < kernels.size(); ++i) {
+    std::size_t end = i + 1;
+    if (!is_weight_gradient(kernels[i]) || !kernels[end].matrix ||
+        is_weight_gradient(kernels[end])) {
+      continue;
+    }
+    const auto sums = [&](const Kernel& k) {
+      const auto& made = kernels[end].writes;
+      return k.collective && std::any_of(made.begin(), made.end(),
+                                         [&](const Access& w) { return reads(k, w.tensor); });
+    };
+    while (end + 1 < kernels.size() && sums(kernels[end + 1])) ++end;
+    const auto at = [&](std::size_t n) { return kernels.begin() + static_cast<std::ptrdiff_t>(n); };
+    std::rotate(at(i), at(i + 1), at(end + 1));
+    i = end;
+  }
+}
+
 std::int64_t KernelList::temporaries(const std::set<std::string>& kept) const {
   std::vector<std::int64_t> alive(kernels.size(), 0);
   for (std::size_t i = 0; i < kernels.size(); ++i) {

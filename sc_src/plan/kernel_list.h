@@ -28,6 +28,11 @@ class KernelList {
   /// Drops the writes that nobody needs: neither read by a later kernel nor in `kept`.
   void drop_internal(const std::set<std::string>& kept);
 
+  /// Puts every weight gradient behind the input gradient that follows it and the collectives that
+  /// sum that: whoever waits for the sum waits less, and what is moved meanwhile is beside a GEMM.
+  /// When the list is complete.
+  void put_off_weight_gradients();
+
   /// Peak bytes of temporaries alive between kernels: from the kernel that writes one to the last
   /// that reads it (or the end, when `kept`).
   std::int64_t temporaries(const std::set<std::string>& kept) const;

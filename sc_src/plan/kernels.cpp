@@ -65,6 +65,7 @@ BlockKernels KernelBuilder::build() {
     r.recompute = std::move(again.kernels);
   }
   Backward b = run_backward(r);
+  if (o_.tensor_chunks > 1) b.list.put_off_weight_gradients();
   if (o_.split_backward) hold(b, r);
   std::set<std::string> read_later{r.input_gradient};
   for (const SizedTensor& t : r.held_gradients) read_later.insert(t.name);

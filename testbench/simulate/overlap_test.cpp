@@ -128,8 +128,9 @@ TEST(Overlap, ChunksHideTensorParallelSums) {
   const double fast = 100e9;
   p.overlap.tensor_chunks = 8;
   const Result r = simulate(row(4, fast), job.graph, p, test::checked());
-  const double sums = 8 * 4 * all_reduce(2 * 128 * 256, 4, fast);
-  // The last eighth of each sum comes after its GEMM.
+  const double sums = 8 * 2 * all_reduce(2 * 128 * 256, 4, fast);
+  // The last eighth of each sum comes after its GEMM: forward, for backward it is beside the weight
+  // gradient.
   const double expected = job.compute(1) / 4 + sums / 8;
   EXPECT_NEAR(r.iteration_time.value(), expected, 1e-3 * expected);
   EXPECT_DOUBLE_EQ(r.flops_hardware.value(), r.flops_model.value());
@@ -155,6 +156,22 @@ TEST(Overlap, ChunksHideGathersOfSequenceParallelism) {
   const double expected = job.graph.forward_flop().value() * 1e-12 / 4 + transfers / 8;
   EXPECT_NEAR(r.iteration_time.value(), expected, 1e-3 * expected);
   EXPECT_DOUBLE_EQ(r.flops_hardware.value(), r.flops_model.value());
+}
+
+TEST(Overlap, ChunksHideGathersOfTheBackwardPass) {
+  const Job job;
+  PlanConfig p = replicas(1, 1);
+  p.tensor = 4;
+  p.sequence_parallel = true;
+  p.overlap.tensor_chunks = 8;
+  const double fast = 100e9;
+  const Result r = simulate(row(4, fast), job.graph, p);
+  // Forward as above. Backward the first eighths of two gathers; what weight gradients gather, and
+  // the ends of the scatters, are beside GEMMs. Gradients of the norms are summed at the end.
+  const double transfers = 8 * 6 * all_reduce(2 * 128 * 256, 4, fast) / 2;
+  const std::int64_t norms = 8 * 4 * 256 * 2;
+  const double expected = job.compute(1) / 4 + transfers / 8 + all_reduce(norms, 4, fast);
+  EXPECT_NEAR(r.iteration_time.value(), expected, 1e-3 * expected);
 }
 
 /// Attention over four context ranks.
