@@ -26,7 +26,9 @@ struct Description {
 };
 
 /// Every value of a file as it is used, with where it comes from; also into json[kind]["settings"].
-void describe_settings(Description& out, const std::string& kind, const Document& document);
+/// Those of further files that it names follow.
+void describe_settings(Description& out, const std::string& kind, const Document& document,
+                       const std::vector<Document>& named = {});
 
 void describe_platform(Description& out, const Inputs::Platform& platform);
 void describe_model(Description& out, const Inputs::Model& model);

@@ -69,9 +69,13 @@ std::string grouped(std::int64_t value) {
   return digits;
 }
 
-void describe_settings(Description& out, const std::string& kind, const Document& document) {
+void describe_settings(Description& out, const std::string& kind, const Document& document,
+                       const std::vector<Document>& named) {
   out.text += "\n  Settings, and where each comes from\n";
-  const auto resolved = document.resolved();
+  auto resolved = document.resolved();
+  for (const Document& file : named) {
+    for (const ResolvedValue& v : file.resolved()) resolved.push_back(v);
+  }
   std::size_t path_width = 0, value_width = 0;
   for (const ResolvedValue& v : resolved) {
     path_width = std::max(path_width, v.path.size());

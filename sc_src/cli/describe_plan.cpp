@@ -123,7 +123,7 @@ void describe_plan(Description& out, const Inputs::Plan& plan) {
                                         {"optimizer", state.optimizer},
                                         {"total", state.total()}};
   describe_schedule(out, p, sizes.size());
-  describe_settings(out, "plan", plan.document);
+  describe_settings(out, "plan", plan.document, p.files);
 }
 
 }  // namespace tilewright::cli

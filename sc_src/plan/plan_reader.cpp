@@ -190,6 +190,26 @@ void read_batch(const Section& batch, PlanConfig& plan) {
   }
 }
 
+/// Reads the file that a section names under `file`, beside the plan, with `read`. Errors name the
+/// plan's line.
+template <class Read>
+auto read_named(const Section& section, const std::string& plan_path, const std::string& kind,
+                PlanConfig& plan, Read read) {
+  const std::filesystem::path file = section.text("file");
+  const std::filesystem::path beside = std::filesystem::path(plan_path).parent_path();
+  try {
+    plan.files.push_back(
+        Document::load((file.is_absolute() ? file : beside / file).string(), kind));
+  } catch (const InputError& e) {
+    section.fail("file", e.what());
+  }
+  try {
+    return read(plan.files.back());
+  } catch (const InputError& e) {
+    throw InputError(fmt::format("{}\n  named by {}", e.what(), section.where("file")));
+  }
+}
+
 constexpr std::int64_t kMaxChunks = 1024;
 
 /// A file that lists every slot of every stage, beside the plan.
@@ -204,13 +224,12 @@ void read_own_schedule(const Section& map, const std::string& plan_path, PlanCon
                                  "for which one file can list the slots",
                                  fewest, most));
   }
-  const std::filesystem::path file = map.text("file");
-  const std::filesystem::path beside = std::filesystem::path(plan_path).parent_path();
-  const Document listed =
-      Document::load((file.is_absolute() ? file : beside / file).string(), "schedule");
   plan.schedule = ScheduleKind::file;
-  plan.own_schedule = std::make_shared<const Schedule>(read_schedule(
-      listed, plan.pipeline, static_cast<std::uint32_t>(most), plan.mode == Mode::training));
+  plan.own_schedule = std::make_shared<const Schedule>(
+      read_named(map, plan_path, "schedule", plan, [&](const Document& listed) {
+        return read_schedule(listed, plan.pipeline, static_cast<std::uint32_t>(most),
+                             plan.mode == Mode::training);
+      }));
 }
 
 void read_plan_schedule(const Section& root, const std::string& plan_path, PlanConfig& plan) {
@@ -298,12 +317,7 @@ void read_order(const Section& map, PlanConfig& plan) {
 }
 
 /// A file that lists the tile of every rank, beside the plan.
-void read_listed_tiles(const Section& map, const std::string& plan_path, PlanConfig& plan) {
-  const std::filesystem::path file = map.text("file");
-  const std::filesystem::path beside = std::filesystem::path(plan_path).parent_path();
-  const Document listed =
-      Document::load((file.is_absolute() ? file : beside / file).string(), "placement");
-  const Section root = listed.root();
+void read_listed_tiles(const Section& root, PlanConfig& plan) {
   for (const auto& [x, y] : root.pairs("tiles")) {
     if (x < 0 || y < 0 || x > kMaxTiles || y > kMaxTiles) {
       root.fail("tiles", fmt::format("[{}, {}] is no tile", x, y));
@@ -368,7 +382,8 @@ void read_placement(const Section& root, const std::string& plan_path, PlanConfi
     for (const char* key : {"kind", "order", "width", "height"}) {
       if (map.has(key)) map.fail(key, "a placement file lists every tile; nothing else is chosen");
     }
-    read_listed_tiles(map, plan_path, plan);
+    read_named(map, plan_path, "placement", plan,
+               [&](const Document& listed) { read_listed_tiles(listed.root(), plan); });
     return;
   }
   plan.placement = map.choice<PlacementKind>("kind", names, "block");

@@ -164,7 +164,8 @@ TEST(Plan, ScheduleIsANameOrAMap) {
   for (const auto& [keys, expected] : refusals) {
     EXPECT_THAT(error_of(base + keys), AllOf(HasSubstr("p.yaml:"), HasSubstr(expected))) << keys;
   }
-  EXPECT_THAT(error_of(base + "schedule: { file: no.yaml }\n"), HasSubstr("'no.yaml'"));
+  EXPECT_THAT(error_of(base + "schedule: { file: no.yaml }\n"),
+              AllOf(HasSubstr("p.yaml:5: schedule.file: "), HasSubstr("'no.yaml'")));
 }
 
 TEST(Plan, InferenceStreamsWhateverTheSchedule) {

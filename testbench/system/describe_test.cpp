@@ -9,6 +9,7 @@
 namespace {
 
 using nlohmann::json;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using tilewright::testing_support::Outcome;
 using tilewright::testing_support::read_text;
@@ -148,6 +149,24 @@ TEST(DescribePlan, AScheduleItWritesRunsAsThePlansOwn) {
   const Outcome wrong = job.run();
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_THAT(wrong.err, HasSubstr("own.yaml:3: stages.0: F1 is missing"));
+  EXPECT_THAT(wrong.err, ContainsRegex("named by .*plan.yaml:[0-9]+: schedule.file"));
+}
+
+TEST(DescribePlan, ListsWhatAPlacementFileSays) {
+  using tilewright::testing_support::Job;
+  using tilewright::testing_support::kPlan;
+  Job job;
+  job.folder().write("tiles.yaml", "tiles: [[0, 0], [1, 0], [0, 1], [1, 1]]\n");
+  const std::string keys = "plan: listed\nparallelism: {tensor: 4}\nbatch: {global: 4, micro: 1}\n";
+  job.plan(keys + "placement: {file: tiles.yaml}\n");
+  const Outcome o = tilewright({"describe", "--plan", job.folder().path("plan.yaml")});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, ContainsRegex("placement.file +tiles.yaml"));
+  EXPECT_THAT(o.out, ContainsRegex("tiles +\\[\\[0, 0\\], .*tiles.yaml:1"));
+  job.plan(keys + "placement: {file: none.yaml}\n");
+  const Outcome missing = tilewright({"describe", "--plan", job.folder().path("plan.yaml")});
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.err, ContainsRegex("plan.yaml:4: placement.file: .*none.yaml"));
 }
 
 TEST(DescribeJob, AllThreeFilesTogether) {

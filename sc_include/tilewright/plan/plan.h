@@ -123,6 +123,7 @@ struct PlanConfig {
   std::vector<std::pair<int, int>> listed_tiles;  ///< mesh coordinates by rank, for `file`
   /// Layers per stage, first to last; empty: cost-balanced.
   std::vector<std::int64_t> stage_layers;
+  std::vector<Document> files;  ///< that the plan names: a schedule, a list of tiles
   /// Where the user wrote them, for errors found when model and machine are known:
   /// "plans/a.yaml:4: parallelism.tensor".
   std::string where_tensor, where_pipeline, where_data, where_batch, where_stages, where_placement,
