@@ -69,7 +69,7 @@ void describe_cuts(Description& out, const Graph& graph, const Splits& splits) {
   std::vector<std::size_t> axes;
   std::string heading = fmt::format("{:<22}", "operator");
   for (std::size_t a = 0; a < splits.axes().size(); ++a) {
-    if (splits.axes()[a].degree == 1) continue;
+    if (splits.axes()[a].degree == 1 || splits.axes()[a].copies) continue;
     axes.push_back(a);
     heading += fmt::format("{:>12}", splits.axes()[a].name);
   }

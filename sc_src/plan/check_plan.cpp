@@ -10,6 +10,8 @@
 #include <tilewright/plan/partition.h>
 #include <tilewright/plan/plan.h>
 
+#include "key_value_copies.h"
+
 namespace tilewright {
 namespace {
 
@@ -39,18 +41,12 @@ struct Width {
 std::vector<Width> split_widths(const Graph& graph, const Splits& splits) {
   std::vector<Width> widths;
   if (const Operator* scores = find(graph, OpRole::scores)) {
-    const std::int64_t heads = scores->extents[Dim::head];
+    const AttentionHeads heads = attention_heads(graph);
     const int parts = splits.degree(splits.of(*scores), Dim::head);
-    widths.push_back({"attention heads", heads, parts});
-    // The graph counts each key once, however many query heads share it: the keys' share of the
-    // operator's (head, col) points, times the heads, is what there is per query token.
-    std::int64_t kv_heads = heads;
-    for (const Operand& in : scores->inputs) {
-      if (!in.dims.has(Dim::col) || in.denominator < 1 || scores->extents[Dim::row] < 1) continue;
-      const std::int64_t keys = heads * scores->extents[Dim::col] * in.numerator / in.denominator;
-      kv_heads = std::min(kv_heads, keys / scores->extents[Dim::row]);
+    widths.push_back({"attention heads", heads.query, parts});
+    if (heads.key_value != heads.query && heads.key_value > 0) {
+      widths.push_back({"key/value heads", heads.key_value, parts});
     }
-    if (kv_heads != heads && kv_heads > 0) widths.push_back({"key/value heads", kv_heads, parts});
   }
   // Layers with and without experts differ in width, and so do experts and shared experts.
   for (const Block& block : graph.blocks) {
@@ -69,13 +65,20 @@ std::vector<Width> split_widths(const Graph& graph, const Splits& splits) {
 }
 
 void check_tensor(const PlanConfig& plan, const Graph& graph, const Splits& splits) {
-  std::string broken;
+  std::string broken, copies;
   std::int64_t common = 0;
   for (const Width& w : split_widths(graph, splits)) {
     if (w.parts > 1) common = std::gcd(common, w.size);
     if (w.size % w.parts == 0) continue;
-    // Keys and values shared by fewer heads than ranks would need copies: never padded.
-    if (plan.uneven == Uneven::pad && w.name != "key/value heads") continue;
+    const bool key_values = w.name == "key/value heads";
+    const bool copied = key_values && key_value_copies(plan, graph, splits);
+    if (copied || (plan.uneven == Uneven::pad && !key_values)) continue;
+    if (key_values) {
+      copies = fmt::format(
+          "; with 'uneven: pad' every rank gets copies of key/value heads where the "
+          "degree is a multiple of {} that divides the {} attention heads",
+          w.size, attention_heads(graph).query);
+    }
     broken += fmt::format("{}{} {} of model '{}'", broken.empty() ? "" : " nor the ", w.size,
                           w.name, graph.model);
   }
@@ -89,9 +92,10 @@ void check_tensor(const PlanConfig& plan, const Graph& graph, const Splits& spli
   std::sort(allowed.begin(), allowed.end());
   fail(plan, plan.where_tensor, "parallelism.tensor",
        fmt::format("a tensor degree of {} does not divide the {}; every rank must hold equal whole "
-                   "parts; allowed: {}{}",
+                   "parts; allowed: {}{}{}",
                    plan.tensor, broken, fmt::join(allowed, ", "),
-                   plan.uneven == Uneven::pad ? "" : " (or 'uneven: pad')"));
+                   plan.uneven == Uneven::pad || !copies.empty() ? "" : " (or 'uneven: pad')",
+                   copies));
 }
 
 /// True when one of the operator's operands runs over the dimension.

@@ -53,7 +53,7 @@ std::optional<std::size_t> Splits::find(const std::string& name) const {
 
 int Splits::ranks() const {
   int n = 1;
-  for (const GroupAxis& a : axes_) n *= a.outer ? 1 : a.degree;
+  for (const GroupAxis& a : axes_) n *= a.outer || a.copies ? 1 : a.degree;
   return n;
 }
 
@@ -116,6 +116,28 @@ AxisSet Splits::summed_gradients(const Operator& op) const {
     if (p.cut[a] && !op.weights.front().dims.has(*p.cut[a])) set |= AxisSet{1} << a;
   }
   return set;
+}
+
+void Splits::copy_key_values(std::size_t axis, int copies, std::int64_t query_heads) {
+  GroupAxis shared = axes_[axis];
+  shared.name = "key/value copies";
+  shared.degree = copies;
+  shared.copies = true;
+  query_heads_ = query_heads / axes_[axis].degree;
+  axes_.push_back(shared);
+}
+
+std::map<AxisSet, std::int64_t> Splits::parameters_by_axes(const Operator& op) const {
+  std::map<AxisSet, std::int64_t> result;
+  std::int64_t own = op.weights.empty() ? 0 : local_parameters(op);
+  const AxisSet summed = summed_gradients(op);
+  if (op.role == OpRole::qkv && query_heads_ > 0) {
+    const std::int64_t copied = own / (query_heads_ + 2) * 2;
+    result[summed | AxisSet{1} << (axes_.size() - 1)] = copied;
+    own -= copied;
+  }
+  if (own > 0) result[summed] += own;
+  return result;
 }
 
 /// The axis of the tensor that a cut of `cut` divides; nothing when the operand does not have it.

@@ -4,6 +4,7 @@
 #include <tilewright/plan/plan.h>
 
 #include "accpar.h"
+#include "key_value_copies.h"
 
 namespace tilewright {
 namespace {
@@ -95,6 +96,9 @@ Splits make_splits(const PlanConfig& plan, const Graph& graph) {
   }
   for (const OperatorCut& c : plan.cuts) {
     if (const auto axis = s.find(c.axis)) s.set(c.role, *axis, c.dim);
+  }
+  if (const auto copies = key_value_copies(plan, graph, s)) {
+    s.copy_key_values(copies->axis, copies->copies, attention_heads(graph).query);
   }
   return s;
 }

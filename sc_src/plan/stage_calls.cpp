@@ -114,8 +114,7 @@ BackgroundPlan StagePlanner::background(const StagePlan& stage,
 ParametersByAxes StagePlanner::block_parameters(std::uint32_t variant) const {
   ParametersByAxes result;
   for (const Operator& op : block(variant).operators) {
-    const std::int64_t local = op.weights.empty() ? 0 : splits_.local_parameters(op);
-    if (local > 0) result[splits_.summed_gradients(op)] += local;
+    for (const auto& [axes, n] : splits_.parameters_by_axes(op)) result[axes] += n;
   }
   return result;
 }

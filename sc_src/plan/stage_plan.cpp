@@ -6,6 +6,8 @@
 #include <tilewright/base/error.h>
 #include <tilewright/plan/stage_plan.h>
 
+#include "key_value_copies.h"
+
 namespace tilewright {
 namespace {
 
@@ -16,6 +18,11 @@ std::int64_t share_of(std::int64_t bytes, std::size_t controllers) {
 
 std::string print(std::int64_t bytes) {
   return fmt::format("{} ({} bytes)", to_string(Bytes(static_cast<double>(bytes))), bytes);
+}
+
+Graph worked_on(const Graph& model, const PlanConfig& plan, const Splits& splits) {
+  const auto copies = key_value_copies(plan, model, splits);
+  return copies ? with_copies(model, *copies) : model;
 }
 
 }  // namespace
@@ -86,13 +93,14 @@ Kernel optimizer_kernel(const PlanConfig& plan, std::int64_t parameters) {
 
 StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const MachineConfig& machine,
                            const Placement& placement)
-    : graph_(graph),
+    : model_(graph),
       plan_(plan),
       machine_(machine),
       placement_(placement),
       splits_(make_splits(plan, graph)),
-      sharding_(graph, splits_, plan.zero),
-      boundary_(boundary_layouts(graph, splits_)),
+      graph_(worked_on(graph, plan, splits_)),
+      sharding_(graph_, splits_, plan.zero),
+      boundary_(boundary_layouts(graph_, splits_)),
       dram_{machine.dram, assign_controllers(machine, machine.dram)},
       host_{machine.host, assign_controllers(machine, machine.host)},
       rates_(tile_rates(machine, plan.precision, placement.tiles)) {
@@ -241,12 +249,14 @@ StagePlan StagePlanner::plan_stage(int stage, const std::vector<StageRange>& vir
     const bool layer = block.is_layer();
     s.embedding |= block.operators.front().kind == OpKind::embedding;
     s.head |= block.operators.back().kind == OpKind::loss;
-    for (const Operator& op : block.operators) {
+    for (std::size_t j = 0; j < block.operators.size(); ++j) {
+      const Operator& op = block.operators[j];
       if (!layer && !op.weights.empty() && !tied.insert(op.weights.front().tensor).second) continue;
-      s.parameters += whole.local_parameters(op);
-      const std::int64_t local = splits_.local_parameters(op);
-      s.local_parameters += local;
-      if (local > 0) s.parameters_by_axes[splits_.summed_gradients(op)] += local;
+      s.parameters += whole.local_parameters(model_.block(i).operators[j]);
+      for (const auto& [axes, n] : splits_.parameters_by_axes(op)) {
+        s.local_parameters += n;
+        s.parameters_by_axes[axes] += n;
+      }
     }
   }
   if (plan_.mode == Mode::training) {
@@ -469,9 +479,9 @@ void StagePlanner::refuse(const StagePlan& stage, Space space, const std::string
 
 bool StagePlanner::fits(const PlanConfig& variant) const {
   try {
-    check_plan(variant, graph_, machine_);
+    check_plan(variant, model_, machine_);
     const Placement placement = place(variant, machine_);
-    StagePlanner planner(graph_, variant, machine_, placement);
+    StagePlanner planner(model_, variant, machine_, placement);
     planner.advise_ = false;
     planner.plan_stages();
     return true;

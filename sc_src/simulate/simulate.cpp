@@ -72,6 +72,13 @@ void fill_notes(const MachineConfig& machine, const Graph& graph, const PlanConf
   if (fewest != most) {
     result.notes.push_back(fmt::format("stages hold between {} and {} layers", fewest, most));
   }
+  for (const GroupAxis& axis : make_splits(plan, graph).axes()) {
+    if (!axis.copies) continue;
+    result.notes.push_back(
+        fmt::format("every key/value head is held by {} tensor ranks; hardware FLOPs count the "
+                    "copies",
+                    axis.degree));
+  }
   for (const Block& block : graph.blocks) {
     const Operator& op = block.operators.front();
     if (op.kind != OpKind::embedding) continue;

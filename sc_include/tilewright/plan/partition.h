@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,8 +32,10 @@ struct GroupAxis {
   int stride = 1;               ///< between ranks of the stage that are neighbours on this axis
   /// Replicas with micro-batches of their own: extents are already one replica's.
   bool outer = false;
+  /// Not an axis of its own: neighbours on another one that hold copies of the same key/value head.
+  bool copies = false;
 };
-constexpr int kMaxAxes = 6;
+constexpr int kMaxAxes = 7;
 /// A set of axes, by bit.
 using AxisSet = std::uint32_t;
 
@@ -75,9 +78,15 @@ class Splits {
   Extents local(const Operator& op, std::int64_t samples) const;
   /// Parameters one rank holds of an operator, biases included.
   std::int64_t local_parameters(const Operator& op) const;
+  /// The same by the axes over which their gradients are summands.
+  std::map<AxisSet, std::int64_t> parameters_by_axes(const Operator& op) const;
   /// The axes over which the gradients of the operator's weights are summands: its cut there is of
   /// a dimension that the weights do not have.
   AxisSet summed_gradients(const Operator& op) const;
+
+  /// Each rank of `axis` holds the projections of one key and one value head, `copies` consecutive
+  /// ranks the same: gradients are summed over these.
+  void copy_key_values(std::size_t axis, int copies, std::int64_t query_heads);
 
   /// Layouts of an operand as the operator needs it (inputs) or leaves it (outputs).
   Layouts input_layouts(const Operator& op, const Operand& operand) const;
@@ -90,6 +99,7 @@ class Splits {
 
   std::vector<GroupAxis> axes_;
   std::array<std::array<std::optional<Dim>, kMaxAxes>, kOpRoles> by_role_{};
+  std::int64_t query_heads_ = 0;  // of a rank, where it holds copies of key/value heads
 };
 
 /// The axes of a plan, innermost first; degrees of 1 included.
@@ -101,7 +111,7 @@ std::vector<GroupAxis> make_axes(const PlanConfig& plan);
 /// sequence parallelism (arXiv 2205.05198) the norms and residuals between them by token; a second
 /// tensor axis the other way round, a third by token. `accpar` as accpar.h says. Context-parallel
 /// ranks cut every operator by token, data-parallel ones by sample, but for experts, whose axis
-/// cuts those.
+/// cuts those. Where `uneven: pad` copies key/value heads, a last axis is of these copies.
 Splits make_splits(const PlanConfig& plan, const Graph& graph);
 
 /// Elements and bytes of an operand within `extents`. Weights have no batch.

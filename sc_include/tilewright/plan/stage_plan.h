@@ -171,11 +171,12 @@ class StagePlanner {
     Dropped dropped;
   };
 
-  const Graph& graph_;
+  const Graph& model_;
   const PlanConfig& plan_;
   const MachineConfig& machine_;
   const Placement& placement_;
   const Splits splits_;
+  const Graph graph_;  // what the ranks work on: the model, with copies of key/value heads
   const Sharding sharding_;
   const Layouts boundary_;
   std::map<std::size_t, Schedule> schedules_;  // by the number of micro-batches
