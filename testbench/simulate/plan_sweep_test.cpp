@@ -176,9 +176,9 @@ std::string text_of(const DecoderConfig& c, const PlanConfig& p) {
       p.tensor_shape.empty() ? "" : " (2-D)", p.context, p.data, p.expert, p.sequence_parallel,
       p.zero, p.global_batch, p.micro_batch, static_cast<int>(p.schedule),
       to_string(p.recomputation), p.fuse_attention ? 2 : int{p.fuse_pointwise},
-      p.overlap.ring_attention,
-      static_cast<int>(p.optimizer), static_cast<int>(p.precision), static_cast<int>(p.partition),
-      static_cast<int>(p.uneven), static_cast<int>(p.placement), cuts, to_string(p.offload));
+      p.overlap.ring_attention, static_cast<int>(p.optimizer), static_cast<int>(p.precision),
+      static_cast<int>(p.partition), static_cast<int>(p.uneven), static_cast<int>(p.placement),
+      cuts, to_string(p.offload));
 }
 
 enum Outcome { ran = 0, refused = 10, wrong = 11, crashed = 12 };
