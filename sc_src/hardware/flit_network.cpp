@@ -131,6 +131,9 @@ void FlitNetwork::lay_out_ports() {
   while (size <= longest_) size *= 2;
   slots_.resize(size);
   slot_mask_ = size - 1;
+  for (std::uint64_t cycles = 0; cycles <= longest_; ++cycles) {
+    delays_.push_back(sc_core::sc_time::from_value(cycles * config_.period));
+  }
 }
 
 void FlitNetwork::wire_out(std::uint32_t node, unsigned port, LinkForward& neighbour) {

@@ -371,13 +371,15 @@ void FlitNetwork::return_place(std::uint32_t router, unsigned port, unsigned vc,
   credit.port = in.upstream_port;
   credit.cycles = static_cast<std::uint16_t>(wire + static_cast<unsigned>(config_.credit_delay));
   LinkPhase phase = LinkPhase::credit;
-  sc_core::sc_time delay = time_of(credit.cycles);
+  sc_core::sc_time delay = delays_[credit.cycles];
   in.upstream->nb_transport_bw(credit, phase, delay);
 }
 
 void FlitNetwork::depart(std::uint32_t router, unsigned port, const Flit& flit, unsigned age) {
   ++hops_;
-  count(router, port, flit);
+  Traffic& traffic = traffic_[router * kPorts + port];
+  ++traffic.flits;
+  if (flit.tail != 0) count_tail(traffic, flit);
   last_move_ = now_;
   const unsigned far = 1 + static_cast<unsigned>(config_.switch_traversal_delay) - age;
   if (port == kLocal) {
@@ -393,7 +395,7 @@ void FlitNetwork::depart(std::uint32_t router, unsigned port, const Flit& flit, 
   t.port = out.far_port;
   t.cycles = static_cast<std::uint16_t>(far + out.wire + (out.step == kOne ? 0 : occupy(out)));
   LinkPhase phase = LinkPhase::flit;
-  sc_core::sc_time delay = time_of(t.cycles);
+  sc_core::sc_time delay = delays_[t.cycles];
   out.link->nb_transport_fw(t, phase, delay);
 }
 
@@ -404,14 +406,16 @@ unsigned FlitNetwork::occupy(OutputUnit& out) const {
 }
 
 // A packet's bytes, and its message with the last one, count when the tail passes.
-void FlitNetwork::count(std::uint32_t router, unsigned port, const Flit& flit) {
-  Traffic& t = traffic_[router * kPorts + port];
-  ++t.flits;
-  if (flit.tail == 0) return;
-  const auto limit = static_cast<std::uint32_t>(config_.packet_flits);
-  const std::uint32_t flits = messages_[flit.packet].flits, end = flit.index + 1;
-  const std::uint32_t begin = limit == 0 ? 0 : flit.index / limit * limit;
+void FlitNetwork::count_tail(Traffic& t, const Flit& flit) {
   const std::uint64_t bytes = pool_[flit.packet].bytes;
+  const auto limit = static_cast<std::uint32_t>(config_.packet_flits);
+  if (limit == 0) {
+    t.bytes += bytes;
+    ++t.messages;
+    return;
+  }
+  const std::uint32_t flits = messages_[flit.packet].flits, end = flit.index + 1;
+  const std::uint32_t begin = flit.index / limit * limit;
   t.bytes += bytes_before(end, bytes, flits) - bytes_before(begin, bytes, flits);
   if (end == flits) ++t.messages;
 }

@@ -248,9 +248,6 @@ class FlitNetwork final : public Network, public EventHandler {
     if (index == flits) return bytes;
     return std::min(bytes, static_cast<std::uint64_t>(index * config_.flit_bytes));
   }
-  sc_core::sc_time time_of(unsigned cycles) const {
-    return sc_core::sc_time::from_value(cycles * config_.period);
-  }
   bool stalled(std::uint32_t router, unsigned port) const;
   [[noreturn]] void broken(const char* what, std::uint32_t router, unsigned port) const;
 
@@ -269,7 +266,7 @@ class FlitNetwork final : public Network, public EventHandler {
                    unsigned port);
   void step_source(std::uint32_t number);
   unsigned occupy(OutputUnit& out) const;
-  void count(std::uint32_t router, unsigned port, const Flit& flit);
+  void count_tail(Traffic& t, const Flit& flit);
   void tell_claim(std::uint32_t router, unsigned port, const Flit& flit, unsigned age);
 
   // One router in one cycle (flit_router_cycle.cpp).
@@ -323,11 +320,12 @@ class FlitNetwork final : public Network, public EventHandler {
 
   std::vector<Slot> slots_;
   std::uint64_t slot_mask_ = 0;
-  std::uint64_t longest_ = 0;  // delay, in cycles
-  std::uint64_t pending_ = 0;  // entries in slots_
-  std::uint64_t queued_ = 0;   // messages in source queues
-  std::uint64_t now_ = 0;      // the cycle, as a number
-  std::uint64_t next_ = 0;     // the first one not yet simulated
+  std::uint64_t longest_ = 0;             // delay, in cycles
+  std::vector<sc_core::sc_time> delays_;  // by cycles, up to the longest
+  std::uint64_t pending_ = 0;             // entries in slots_
+  std::uint64_t queued_ = 0;              // messages in source queues
+  std::uint64_t now_ = 0;                 // the cycle, as a number
+  std::uint64_t next_ = 0;                // the first one not yet simulated
   bool scheduled_ = false;
   std::uint64_t entered_ = 0, left_ = 0, hops_ = 0, cycles_ = 0, last_move_ = 0;
 };

@@ -30,7 +30,7 @@ struct Residency {
 /// A kernel's work on one tile.
 struct KernelCost {
   bool feasible = true;
-  std::int64_t load = 0, store = 0;  ///< DRAM bytes
+  std::int64_t load = 0, store = 0;            ///< DRAM bytes
   std::int64_t host_load = 0, host_store = 0;  ///< bytes of the host memory, in as many steps
   Pipelining pipelining;
   std::int64_t sram_stream = 0;      ///< bytes the engines move through the SRAM
