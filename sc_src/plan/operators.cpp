@@ -35,7 +35,7 @@ class Collector {
     o.flop = k.matrix ? k.gemm.flop() : 0;
     o.elements = k.vector_elements;
     o.dram_bytes = static_cast<double>(cost.load + cost.store);
-    o.sram_bytes = static_cast<double>(cost.sram_stream);
+    o.sram_bytes = static_cast<double>(cost.sram.total());
     o.seconds = kernel_seconds(k, cost, rates);
     o.matrix_seconds = tilewright::matrix_seconds(k, rates);
     if (o.elements > 0) o.vector_seconds = rates.engines->vector_seconds(o.elements, rates.format);
