@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::int64_t kMostBanks = 4096, kMostPorts = 64, kMostWords = 1024, kMostStride = 1 << 20;
 
+constexpr std::int64_t kMostOutstanding = 1 << 20;
+
 /// The keys that describe banks; none of them goes with a bandwidth.
 const std::vector<std::string>& bank_keys() {
   static const std::vector<std::string> keys{"banks",       "ports",  "read_ports",
@@ -90,7 +92,7 @@ void read_sram(const Section& sram, SramConfig& config) {
 std::vector<std::string> tile_keys() {
   std::vector<std::string> keys{"tile.vector.throughput", "tile.vector.special",
                                 "tile.sram.capacity",     "tile.sram.bandwidth",
-                                "tile.sram.contention",   "tile.collective_share"};
+                                "tile.sram.contention", "tile.dma.outstanding",   "tile.collective_share"};
   for (const std::string& key : bank_keys()) keys.push_back("tile.sram." + key);
   for (const std::string& key : matrix_keys()) keys.push_back(key);
   return keys;
@@ -102,6 +104,8 @@ void read_tile(const Section& tile, MachineConfig& m) {
   m.vector.throughput = vector.frequency("throughput");
   m.vector.special = vector.frequency("special", m.vector.throughput);
   read_sram(tile.section("sram"), m.sram);
+  const Section dma = tile.section("dma");
+  if (dma.has("outstanding")) m.dma.outstanding = dma.integer("outstanding", 1, kMostOutstanding);
   m.collective_share = tile.number("collective_share", 0, 0.9, 0);
 }
 

@@ -153,5 +153,11 @@ TEST(VectorEngine, SpecialFunctionsRunAtTheCommonRateUnlessTheyHaveTheirOwn) {
   EXPECT_EQ(machine("", "512 Gelem/s, special: 128 Gelem/s").vector.special_passes(), 4);
 }
 
+TEST(Dma, OutstandingRequestsAreLimitedWhereTheMachineSaysSo) {
+  EXPECT_EQ(machine("").dma.outstanding, 0);
+  EXPECT_EQ(machine(" }\n  dma: { outstanding: 4").dma.outstanding, 4);
+  EXPECT_THAT(error_of(" }\n  dma: { outstanding: 0"), HasSubstr("dma.outstanding"));
+}
+
 }  // namespace
 }  // namespace tilewright

@@ -76,6 +76,12 @@ struct SramConfig {
   double seconds(double bytes_read, double bytes_written) const;
 };
 
+/// The DMA engine of a tile.
+struct DmaConfig {
+  /// Loads and stores under way at once, in order of issue; 0: as many as there are.
+  std::int64_t outstanding = 0;
+};
+
 /// The kinds of directed links. Of a mesh: between tiles of one die, across a die boundary, across
 /// a wafer boundary. The kinds of a fabric have the numbers in which it lists them.
 enum class LinkKind : std::uint8_t { tile, die, wafer };
@@ -171,6 +177,7 @@ struct MachineConfig {
   MatrixConfig matrix;
   VectorConfig vector;
   SramConfig sram;
+  DmaConfig dma;
   /// Part of the matrix and vector engines' rates that collectives in the background take: they run
   /// on the engines themselves, as on a GPU.
   double collective_share = 0;
