@@ -92,7 +92,8 @@ void read_sram(const Section& sram, SramConfig& config) {
 std::vector<std::string> tile_keys() {
   std::vector<std::string> keys{"tile.vector.throughput", "tile.vector.special",
                                 "tile.sram.capacity",     "tile.sram.bandwidth",
-                                "tile.sram.contention", "tile.dma.outstanding",   "tile.collective_share"};
+                                "tile.sram.contention",   "tile.dma.outstanding",
+                                "tile.collective_share"};
   for (const std::string& key : bank_keys()) keys.push_back("tile.sram." + key);
   for (const std::string& key : matrix_keys()) keys.push_back(key);
   return keys;

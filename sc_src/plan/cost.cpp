@@ -166,16 +166,17 @@ double matrix_seconds(const Kernel& kernel, const TileRates& rates) {
 
 double kernel_seconds(const Kernel& kernel, const KernelCost& cost, const TileRates& rates) {
   const double engines = engine_seconds(kernel, rates);
-  const double seconds =
-      streamed_seconds({engines, cost.load, cost.store, cost.sram + cost.beside, cost.pipelining}, rates.dram);
+  const double seconds = streamed_seconds(
+      {engines, cost.load, cost.store, cost.sram + cost.beside, cost.pipelining}, rates.dram);
   if (cost.host_load + cost.host_store == 0) return seconds;
   // The memories work side by side.
   const std::int64_t steps = cost.pipelining.steps;
   const SramBytes sram = cost.sram + cost.beside;
   return std::max(
-      seconds, streamed_seconds(
-                   {engines, cost.host_load, cost.host_store, sram, {steps, cost.host_load / steps}},
-                   rates.host));
+      seconds,
+      streamed_seconds(
+          {engines, cost.host_load, cost.host_store, sram, {steps, cost.host_load / steps}},
+          rates.host));
 }
 
 }  // namespace tilewright

@@ -111,7 +111,8 @@ TEST(Memory, LoadsOfOneTileFollowEachOther) {
 
 // Both tiles load through ports of their own, from one controller.
 // Four loads of 20,000 ps each behind 100,000 ps of latency: all latencies beside each other, one
-// after the other, or two by two (the second of a pair is 20,000 ps behind, and so on for the next).
+// after the other, or two by two (the second of a pair is 20,000 ps behind, and so on for the
+// next).
 TEST(Memory, ALimitOfOutstandingRequestsExposesTheLatency) {
   const auto end = [](std::int64_t outstanding) {
     return std::stoull(in_child([outstanding] {
