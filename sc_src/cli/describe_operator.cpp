@@ -54,7 +54,8 @@ std::vector<std::pair<std::string, double>> times(const Kernel& k, const KernelC
       k.vector_elements > 0 ? rates.engines->vector_seconds(k.vector_elements, rates.format) : 0;
   return {{"matrix", matrix_seconds(k, rates)},
           {"vector", vector},
-          {"SRAM", over(c.sram_stream, rates.dram.sram)},
+          {"SRAM", rates.dram.sram.seconds(static_cast<double>((c.sram + c.beside).read),
+                                           static_cast<double>((c.sram + c.beside).written))},
           {"DRAM", over(c.load + c.store, rates.dram.dram)},
           {"links to DRAM", over(std::max(c.load, c.store), rates.dram.way)},
           {"host memory", over(c.host_load + c.host_store, rates.host.dram)}};

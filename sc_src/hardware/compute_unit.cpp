@@ -10,6 +10,10 @@ namespace tilewright {
 
 namespace {
 
+/// Bytes that pass through the SRAM while an operator runs.
+double through_sram(const ComputeShape& s) { return s.sram_bytes + s.dma_in + s.dma_out; }
+double written_to_sram(const ComputeShape& s) { return s.sram_written + s.dma_in; }
+
 /// Simulated time ends at 2^62 ps; one operator may take a small part of that.
 void check_duration(double ps, const ComputeShape& shape, const char* what) {
   constexpr double kLongest = 4e18 / 16;
@@ -41,7 +45,10 @@ ComputeCosts::ComputeCosts(const MachineConfig& machine, const Program& program,
              ? model->matrix_seconds({shape.batch, shape.m, shape.n, shape.k, shape.flop}, format)
              : model->vector_seconds(shape.elements, format));
     check_duration(costs_[i].engine, shape, "engine time");
-    check_duration(shape.sram_bytes / machine.sram.bandwidth.value() * 1e12, shape, "SRAM time");
+    check_duration(
+        machine.sram.seconds(through_sram(shape) - written_to_sram(shape), written_to_sram(shape)) *
+            1e12,
+        shape, "SRAM time");
   }
 }
 
@@ -59,10 +66,11 @@ ComputeUnit::ComputeUnit(const sc_core::sc_module_name& name, const ComputeUnitC
 // The first operation of a shape on any tile asks its SRAM how long the operands take.
 void ComputeUnit::measure(ComputeCosts::Cost& cost, const ComputeShape& shape) {
   cost.sram = 0;
-  if (shape.sram_bytes > 0) {
-    const auto bytes = static_cast<std::uint64_t>(std::llround(shape.sram_bytes));
-    tlm::tlm_generic_payload& payload =
-        *costs_.payloads().allocate(tlm::TLM_READ_COMMAND, 0, bytes).payload;
+  if (through_sram(shape) > 0) {
+    const auto bytes = static_cast<std::uint64_t>(std::llround(through_sram(shape)));
+    const PooledPayload pooled = costs_.payloads().allocate(tlm::TLM_READ_COMMAND, 0, bytes);
+    pooled.extension->written = static_cast<std::uint64_t>(std::llround(written_to_sram(shape)));
+    tlm::tlm_generic_payload& payload = *pooled.payload;
     tlm::tlm_phase phase = tlm::BEGIN_REQ;
     sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
     const tlm::tlm_sync_enum answer = memory->nb_transport_fw(payload, phase, delay);

@@ -16,7 +16,11 @@ std::uint64_t share(std::uint64_t bytes, std::uint64_t count, std::uint64_t i) {
 }  // namespace
 
 MemorySystem::MemorySystem(const MachineConfig& machine, EventQueue& queue, Network& network)
-    : queue_(queue), network_(network), under_way_(network.tiles()) {
+    : queue_(queue),
+      network_(network),
+      under_way_(network.tiles()),
+      outstanding_(machine.dma.outstanding),
+      queues_(outstanding_ > 0 ? network.tiles() : 0) {
   add_tier(tiers_[0], "DRAM", machine, machine.dram);
   add_tier(tiers_[1], "host memory", machine, machine.host);
   queue.attach(EventClass::write_arrival, *this);
@@ -53,6 +57,30 @@ void MemorySystem::add_tier(Tier& tier, const std::string& name, const MachineCo
 }
 
 void MemorySystem::start(Picoseconds now, const MemoryRequest& request) {
+  ++under_way_[request.tile][request.write ? 1 : 0];
+  if (!queues_.empty()) {
+    Queue& q = queues_[request.tile];
+    if (q.active == outstanding_) {
+      q.waiting.emplace_back(request, now);
+      return;
+    }
+    ++q.active;
+  }
+  begin(now, request, now);
+}
+
+void MemorySystem::begin_next(Picoseconds now, std::uint32_t tile) {
+  Queue& q = queues_[tile];
+  if (q.waiting.empty()) {
+    --q.active;
+    return;
+  }
+  const auto [request, issued] = q.waiting.front();
+  q.waiting.pop_front();
+  begin(now, request, issued);
+}
+
+void MemorySystem::begin(Picoseconds now, const MemoryRequest& request, Picoseconds issued) {
   const std::uint32_t tile = request.tile;
   const bool write = request.write;
   const TargetRange all = targets(tier(request.space), tile);
@@ -63,9 +91,8 @@ void MemorySystem::start(Picoseconds now, const MemoryRequest& request) {
                               0,
                               0,
                               client_,
-                              now,
+                              issued,
                               request.space == Space::host ? Cause::offload : Cause::memory};
-  ++under_way_[tile][write ? 1 : 0];
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t own = share(request.bytes, count, i), first = share(request.head, count, i);
     if (own == 0) break;
@@ -292,6 +319,7 @@ void MemorySystem::part_done(Picoseconds now, std::uint32_t part) {
   }
   if (now_at.parts > 0) return;
   transfers_.free.push_back(index);
+  if (!queues_.empty() && origin == kNoOrigin) begin_next(now, now_at.tile);
   if (latencies_ != nullptr && origin == kNoOrigin) {
     (*latencies_)[static_cast<std::size_t>(now_at.cause)].add(now - now_at.started);
   }

@@ -8,16 +8,17 @@
 namespace tilewright {
 
 SramBank::SramBank(const sc_core::sc_module_name& name, const SramConfig& config)
-    : sc_core::sc_module(name),
-      in("in"),
-      capacity_(config.capacity.value()),
-      ps_per_byte_(1e12 / config.bandwidth.value()) {
-  if (!(config.bandwidth.value() > 0)) throw InputError("sram.bandwidth must be above zero");
+    : sc_core::sc_module(name), in("in"), config_(config) {
+  for (const Bandwidth b : {config.bandwidth, config.read, config.write}) {
+    if (!(b.value() > 0)) throw InputError("sram.bandwidth must be above zero");
+  }
   in.bind(*this);
 }
 
 bool SramBank::allocate(std::uint64_t bytes) {
-  if (static_cast<double>(used_) + static_cast<double>(bytes) > capacity_) return false;
+  if (static_cast<double>(used_) + static_cast<double>(bytes) > config_.capacity.value()) {
+    return false;
+  }
   used_ += bytes;
   peak_ = std::max(peak_, used_);
   return true;
@@ -30,7 +31,12 @@ bool SramBank::release(std::uint64_t bytes) {
 }
 
 void SramBank::b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
-  const double time = static_cast<double>(MemoryExtension::length(payload)) * ps_per_byte_;
+  const auto* extension = payload.get_extension<MemoryExtension>();
+  const auto bytes = static_cast<double>(MemoryExtension::length(payload));
+  const double written = payload.is_write()     ? bytes
+                         : extension != nullptr ? static_cast<double>(extension->written)
+                                                : 0;
+  const double time = 1e12 * config_.seconds(bytes - written, written);
   delay += sc_core::sc_time::from_value(static_cast<Picoseconds>(std::llround(time)));
   payload.set_response_status(tlm::TLM_OK_RESPONSE);
 }

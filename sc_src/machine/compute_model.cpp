@@ -38,8 +38,15 @@ class SystolicModel final : public ComputeModel {
     const double full = full_flop(gemm);
     if (full == 0) return peak_seconds(gemm, format);  // no extents given: only work to count
     const SystolicConfig& s = machine_.matrix.systolic;
-    const double rate = s.clock.value() * s.speed.at(format) * machine_.matrix.sparsity;
+    const double rate = s.clock.value() * s.speed.at(format) * machine_.matrix.sparsity_of(format);
     return array_.cycles(gemm) / rate * (gemm.flop / full);
+  }
+
+  std::optional<OperandTraffic> traffic(const GemmShape& gemm, int element) const override {
+    const double full = full_flop(gemm);
+    if (full == 0) return {};
+    const OperandTraffic all = array_.traffic(gemm, element);
+    return OperandTraffic{all.read * (gemm.flop / full), all.written * (gemm.flop / full)};
   }
 
  private:
@@ -109,6 +116,27 @@ double SystolicArray::cycles(const GemmShape& gemm) const {
   if (!config_.pipelined_folds) return static_cast<double>(folds) * last;
   const auto step = static_cast<double>(std::max(extents(gemm).steps, config_.rows));
   return static_cast<double>(folds - 1) * step + last;
+}
+
+OperandTraffic SystolicArray::traffic(const GemmShape& g, int element) const {
+  constexpr double kSum = 4;
+  const Extents e = extents(g);
+  const auto batch = static_cast<double>(g.batch), bytes = static_cast<double>(element);
+  const auto m = static_cast<double>(g.m), n = static_cast<double>(g.n),
+             k = static_cast<double>(g.k);
+  const auto down = static_cast<double>(ceil_div(e.rows, config_.rows)),
+             across = static_cast<double>(ceil_div(e.columns, config_.columns));
+  switch (config_.dataflow) {
+    case Dataflow::output_stationary:
+      return {batch * bytes * (m * k * across + k * n * down), batch * bytes * m * n};
+    case Dataflow::weight_stationary:
+      return {batch * (bytes * (k * n + m * k * across) + kSum * m * n * (down - 1)),
+              batch * kSum * m * n * down};
+    case Dataflow::input_stationary:
+      break;
+  }
+  return {batch * (bytes * (m * k + k * n * across) + kSum * m * n * (down - 1)),
+          batch * kSum * m * n * down};
 }
 
 EfficiencyTable::EfficiencyTable(const std::vector<EfficiencyPoint>& points) {

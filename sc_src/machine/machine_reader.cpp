@@ -39,10 +39,6 @@ std::vector<std::string> schema_keys() {
                                 "cluster.taper",
                                 "cluster.fabric_latency",
                                 "fabric.file",
-                                "tile.vector.throughput",
-                                "tile.sram.capacity",
-                                "tile.sram.bandwidth",
-                                "tile.collective_share",
                                 "noc.link_bandwidth",
                                 "noc.hop_latency",
                                 "noc.die_link_bandwidth",
@@ -87,7 +83,7 @@ std::vector<std::string> schema_keys() {
                                 "host.edges.east",
                                 "host.edges.north",
                                 "host.edges.south"};
-  for (const std::string& key : matrix_keys()) keys.push_back(key);
+  for (const std::string& key : tile_keys()) keys.push_back(key);
   return keys;
 }
 
@@ -154,27 +150,6 @@ void read_mesh(const Section& mesh, MachineConfig& m) {
   }
   m.spare = on_every_die(m, spare);
   std::sort(m.spare.begin(), m.spare.end(), row_major);
-}
-
-/// Memories are counted in whole bytes of 64 bits; 1 EiB leaves room for sums over many.
-Bytes read_capacity(const Section& section) {
-  const Bytes capacity = section.bytes("capacity");
-  if (capacity.value() < 1 || capacity.value() > 0x1p60) {
-    section.fail("capacity", fmt::format("{} is out of range; wanted: 1 B to 1024 PiB (a capacity "
-                                         "must be finite)",
-                                         to_string(capacity)));
-  }
-  return capacity;
-}
-
-void read_tile(const Section& tile, MachineConfig& m) {
-  read_matrix(tile.section("matrix"), m.matrix);
-  m.vector.throughput = tile.section("vector").frequency("throughput");
-  const Section sram = tile.section("sram");
-  m.sram.capacity = read_capacity(sram);
-  m.sram.bandwidth = sram.bandwidth("bandwidth", Bandwidth::unlimited());
-  check_transfer_time(sram, "bandwidth", m.sram.bandwidth, m.sram.capacity, "one SRAM");
-  m.collective_share = tile.number("collective_share", 0, 0.9, 0);
 }
 
 /// Links of a mesh, by kind.
@@ -442,6 +417,16 @@ void read_assumptions(const Section& root, const Document& document, MachineConf
 }
 
 }  // namespace
+
+Bytes read_capacity(const Section& section) {
+  const Bytes capacity = section.bytes("capacity");
+  if (capacity.value() < 1 || capacity.value() > 0x1p60) {
+    section.fail("capacity", fmt::format("{} is out of range; wanted: 1 B to 1024 PiB (a capacity "
+                                         "must be finite)",
+                                         to_string(capacity)));
+  }
+  return capacity;
+}
 
 std::string read_name(const Section& section, const std::string& key,
                       const std::vector<std::string>& known) {

@@ -15,9 +15,24 @@ namespace {
 constexpr std::int64_t kMostCells = std::int64_t{1} << 20;
 constexpr std::int64_t kLargestExtent = std::int64_t{1} << 40;
 
+/// One factor for all formats, or a map of those of some.
+void read_sparsity(const Section& matrix, MatrixConfig& config) {
+  constexpr double kMost = 1024;
+  if (!matrix.is_map("sparsity")) {
+    const double all = matrix.number("sparsity", 1, kMost, 1);
+    for (const std::string& format : number_formats()) config.sparsity[format] = all;
+    return;
+  }
+  const Section sparsity = matrix.section("sparsity");
+  for (const std::string& format : number_formats()) {
+    config.sparsity[format] = sparsity.number(format, 1, kMost, 1);
+  }
+}
+
 void read_rates(const Section& matrix, MatrixConfig& config) {
   for (const std::string& format : number_formats()) {
-    if (matrix.has(format)) config.peak[format] = matrix.flop_rate(format) * config.sparsity;
+    if (matrix.has(format))
+      config.peak[format] = matrix.flop_rate(format) * config.sparsity_of(format);
   }
   if (config.peak.empty()) {
     matrix.fail("", fmt::format("no number format has a peak rate; wanted: at least one of {}, "
@@ -43,7 +58,8 @@ void read_systolic(const Section& matrix, MatrixConfig& config) {
     s.speed[format] = speed.number(format, 1e-6, 1e6);
     const double cells = static_cast<double>(s.rows) * static_cast<double>(s.columns) *
                          static_cast<double>(s.arrays);
-    config.peak[format] = FlopRate(2 * cells * s.clock.value() * s.speed[format] * config.sparsity);
+    config.peak[format] =
+        FlopRate(2 * cells * s.clock.value() * s.speed[format] * config.sparsity_of(format));
   }
   if (config.peak.empty()) {
     matrix.fail("speed", fmt::format("no number format is supported; wanted: at least one of {}, "
@@ -98,7 +114,7 @@ const std::vector<std::string>& number_formats() {
 
 void read_matrix(const Section& matrix, MatrixConfig& config) {
   config.model = read_name(matrix, "model", {"peak", "systolic", "table"});
-  config.sparsity = matrix.number("sparsity", 1, 1024, 1);
+  read_sparsity(matrix, config);
   if (config.model == "systolic") {
     read_systolic(matrix, config);
   } else {
@@ -116,6 +132,7 @@ std::vector<std::string> matrix_keys() {
   for (const std::string& f : number_formats()) {
     keys.push_back("tile.matrix." + f);
     keys.push_back("tile.matrix.speed." + f);
+    keys.push_back("tile.matrix.sparsity." + f);
   }
   return keys;
 }
@@ -123,6 +140,7 @@ std::vector<std::string> matrix_keys() {
 bool matrix_key_applies(const std::string& key, const MatrixConfig& config) {
   const std::string name = key.substr(key.find_last_of('.') + 1);
   if (name == "model" || name == "sparsity") return true;
+  if (key.find(".sparsity.") != std::string::npos) return config.peak.count(name) > 0;
   const bool systolic = config.model == "systolic";
   const auto& formats = number_formats();
   if (std::find(formats.begin(), formats.end(), name) != formats.end()) {

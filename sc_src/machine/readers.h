@@ -53,6 +53,14 @@ void read_energy(const Section& section, const Document& platform, MachineConfig
 /// Paths of the keys that read_energy() knows, for `assumed`.
 std::vector<std::string> energy_keys(const MachineConfig& m);
 
+/// Memories are counted in whole bytes of 64 bits; 1 EiB leaves room for sums over many.
+Bytes read_capacity(const Section& section);
+
+/// `tile`.
+void read_tile(const Section& tile, MachineConfig& m);
+/// Paths of the keys of `tile`, for `assumed`.
+std::vector<std::string> tile_keys();
+
 /// `tile.matrix`: the model's name and its own keys.
 void read_matrix(const Section& matrix, MatrixConfig& config);
 /// Paths of the keys that read_matrix() knows, for `assumed`.

@@ -140,7 +140,7 @@ Joules foreign_memory(const EnergyModel& model, Space space, const ProgramWork& 
 
 EnergyModel::EnergyModel(const MachineConfig& machine)
     : energy_(*machine.energy),
-      sparsity_(machine.matrix.sparsity),
+      matrix_(machine.matrix),
       categories_{"matrix", "vector", "sram", "dram", "host"} {
   for (const NamedLinkConfig& kind : machine.link_kinds()) {
     categories_.push_back("links " + kind.name);
@@ -160,7 +160,7 @@ EnergyModel::EnergyModel(const MachineConfig& machine)
 }
 
 Joules EnergyModel::matrix(const std::string& format, double flop) const {
-  return energy_.matrix_flop(format) * Flop(flop / sparsity_);
+  return energy_.matrix_flop(format) * Flop(flop / matrix_.sparsity_of(format));
 }
 
 Joules EnergyModel::vector(const std::string& format, double elements) const {

@@ -101,15 +101,18 @@ class Search {
       r.c_read = spilled + (o_.accumulate ? g_.batch * size_.c : 0);
       r.c_write = spilled + size_.c_total;
     }
-    r.sram_stream = g_.batch * (size_.a * nc + size_.b * mc + size_.c +
-                                (2 * spills + (o_.accumulate ? 1 : 0)) * size_.partial);
-    r.sram_written = g_.batch * (size_.c + spills * size_.partial);
+    r.sram = o_.engine_sram.value_or(SramBytes{
+        g_.batch *
+            (size_.a * nc + size_.b * mc + (spills + (o_.accumulate ? 1 : 0)) * size_.partial),
+        g_.batch * (size_.c + spills * size_.partial)});
     r.footprint = need;
     stream_.load = r.a_traffic + r.b_traffic + r.c_read + o_.other_loads;
     stream_.store = r.c_write;
-    stream_.sram = r.sram_stream + o_.other_sram;
+    stream_.sram = r.sram + o_.other_sram;
+    if (rates_.sram.contention)
+      stream_.sram = stream_.sram + transfers(stream_.load, stream_.store);
     const auto rank =
-        std::make_tuple(streamed_seconds(stream_, rates_), r.dram_bytes(), r.sram_stream);
+        std::make_tuple(streamed_seconds(stream_, rates_), r.dram_bytes(), r.sram.total());
     if (best_.feasible && rank >= rank_) return;
     rank_ = rank;
     best_ = r;
@@ -192,7 +195,8 @@ double streamed_seconds(const Stream& stream, const StreamRates& rates) {
   const auto alone = [&](double bytes) { return over(bytes, std::min(rates.dram, rates.way)); };
   const auto steps = static_cast<double>(stream.pipelining.steps);
   const double engines =
-      std::max(stream.engine_seconds, over(static_cast<double>(stream.sram), rates.sram));
+      std::max(stream.engine_seconds, rates.sram.seconds(static_cast<double>(stream.sram.read),
+                                                         static_cast<double>(stream.sram.written)));
   const double last = store / steps, early = store - last;
   // A controller takes what a tile stores ahead of what it loads at the same time.
   const double dram = std::max(over(early, rates.dram) + alone(load), over(early, rates.way));

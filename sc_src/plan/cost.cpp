@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include <tilewright/plan/cost.h>
 
@@ -71,27 +72,32 @@ StreamRates stream_rates(const MachineConfig& machine, const DramConfig& memory,
   StreamRates rates;
   rates.dram = memory.bandwidth.value() * static_cast<double>(per_tile) / busiest;
   rates.way = static_cast<double>(per_tile) * way;
-  rates.sram = machine.sram.bandwidth.value();
+  rates.sram = machine.sram;
   return rates;
+}
+
+/// What loads and stores move through the SRAM, where they contend with the engines.
+SramBytes beside(const KernelCost& cost, const SramConfig& sram) {
+  if (!sram.contention) return {};
+  return transfers(cost.load + cost.host_load, cost.store + cost.host_store);
 }
 
 }  // namespace
 
 KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::int64_t sram_free,
                        DType precision, const StateBytes& state, const TileRates& rates) {
-  std::int64_t through_sram = 0, results_written = 0;
+  SramBytes through_sram;
   Streamed in_sram, in_dram, in_host;
   const auto stream = [&](TensorClass cls) -> Streamed& {
     const Space space = residency.space(cls);
     return space == Space::sram ? in_sram : space == Space::dram ? in_dram : in_host;
   };
   for (const Access& r : kernel.reads) {
-    through_sram += r.bytes;
+    through_sram.read += r.bytes;
     stream(r.cls).in += r.bytes;
   }
   for (const Access& w : kernel.writes) {
-    through_sram += w.bytes;
-    results_written += w.bytes;
+    through_sram.written += w.bytes;
     stream(w.cls).out += w.bytes;
   }
   const auto [stream_in, stream_out] = in_dram;
@@ -103,8 +109,8 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   }
   if (!kernel.matrix) {
     KernelCost cost = stream_cost(in_dram, in_host, sram_free);
-    cost.sram_stream = through_sram;
-    cost.sram_written = results_written;
+    cost.sram = through_sram;
+    cost.beside = beside(cost, rates.dram.sram);
     return cost;
   }
 
@@ -124,6 +130,9 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   o.c_total = stream_out;
   o.other_loads = stream_in;
   o.other_sram = through_sram;
+  if (const auto edges = rates.engines->traffic({g.batch, g.m, g.n, g.k, g.flop()}, o.a_bytes)) {
+    o.engine_sram = SramBytes{std::llround(edges->read), std::llround(edges->written)};
+  }
 
   const Blocking b = block_gemm(g, o, sram_free, engine_seconds(kernel, rates), rates.dram);
   KernelCost cost;
@@ -132,8 +141,8 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   cost.load = b.a_traffic + b.b_traffic + b.c_read + stream_in;
   cost.store = b.c_write;
   cost.pipelining = pipelining(g, o);
-  cost.sram_stream = b.sram_stream + through_sram;
-  cost.sram_written = b.sram_written + results_written;
+  cost.sram = b.sram + through_sram;
+  cost.beside = beside(cost, rates.dram.sram);
   cost.footprint = b.footprint;
   cost.blocking = b;
   return cost;
@@ -158,16 +167,16 @@ double matrix_seconds(const Kernel& kernel, const TileRates& rates) {
 double kernel_seconds(const Kernel& kernel, const KernelCost& cost, const TileRates& rates) {
   const double engines = engine_seconds(kernel, rates);
   const double seconds = streamed_seconds(
-      {engines, cost.load, cost.store, cost.sram_stream, cost.pipelining}, rates.dram);
+      {engines, cost.load, cost.store, cost.sram + cost.beside, cost.pipelining}, rates.dram);
   if (cost.host_load + cost.host_store == 0) return seconds;
   // The memories work side by side.
   const std::int64_t steps = cost.pipelining.steps;
-  return std::max(seconds, streamed_seconds({engines,
-                                             cost.host_load,
-                                             cost.host_store,
-                                             cost.sram_stream,
-                                             {steps, cost.host_load / steps}},
-                                            rates.host));
+  const SramBytes sram = cost.sram + cost.beside;
+  return std::max(
+      seconds,
+      streamed_seconds(
+          {engines, cost.host_load, cost.host_store, sram, {steps, cost.host_load / steps}},
+          rates.host));
 }
 
 }  // namespace tilewright

@@ -59,7 +59,8 @@ void KernelBuilder::attention_forward(KernelList& list, Holdings& held, Phase ph
   const Access q = read(scores, scores.inputs[0], {});
   Access k = read(scores, of_k, ring), v = read(context, of_v, ring);
   const double elements =
-      Operator::vector_elements(local(*attention_.softmax)) * attention_.softmax->forward_passes;
+      Operator::vector_elements(local(*attention_.softmax)) * attention_.softmax->forward_passes +
+      special_elements(*attention_.softmax, attention_.softmax->forward_special);
   const int blocks = ring ? axes_[*ring].degree : 1;
   Access so_far;  // of the result, as accumulated
   for (int i = 0; i < blocks; ++i) {
@@ -113,7 +114,8 @@ void KernelBuilder::attention_backward(Backward& b) const {
   // The probabilities again from the rows' statistics, and dropped again.
   const int again = softmax.outputs.back().storage == Storage::mask ? 2 : 1;
   const double elements =
-      Operator::vector_elements(local(softmax)) * (softmax.backward_passes + again);
+      Operator::vector_elements(local(softmax)) * (softmax.backward_passes + again) +
+      special_elements(softmax, softmax.backward_special + 1);
   const int blocks = ring ? axes_[*ring].degree : 1;
   RingSum k_sum{of_k.tensor, bytes(of_k.tensor, k_layouts)},
       v_sum{of_v.tensor, bytes(of_v.tensor, v_layouts)};

@@ -196,7 +196,8 @@ void KernelBuilder::vector_backward(Backward& b, const Operator& op) const {
     continue_or_open(b.list, op, results.front().tensor, op.name + ".grad", Phase::backward);
   }
   for (const Access& a : reads) b.list.read(a);
-  b.list.kernels.back().vector_elements += Operator::vector_elements(local(op)) * passes;
+  b.list.kernels.back().vector_elements +=
+      Operator::vector_elements(local(op)) * passes + special_elements(op, op.backward_special);
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const Operand& in = op.inputs[i];
     if (in.storage == Storage::index) continue;

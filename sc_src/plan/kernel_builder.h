@@ -39,6 +39,10 @@ class KernelBuilder {
 
   // --- sizes ---
 
+  /// What special functions take longer than other passes, as elements × passes.
+  double special_elements(const Operator& op, int special) const {
+    return Operator::vector_elements(local(op)) * special * (o_.special_passes - 1);
+  }
   Extents local(const Operator& op) const { return o_.splits.local(op, o_.samples); }
 
   /// Notes the size of a tensor before any cut, as its first mention shows it.

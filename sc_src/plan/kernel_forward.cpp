@@ -53,7 +53,8 @@ KernelList KernelBuilder::run_forward(Phase phase, const std::set<std::string>& 
         list.read({op.weights.front().tensor, weight_class(op), rows_touched(op, o_.state.weight)});
       }
     }
-    list.kernels.back().vector_elements += Operator::vector_elements(local(op)) * passes;
+    list.kernels.back().vector_elements +=
+        Operator::vector_elements(local(op)) * passes + special_elements(op, op.forward_special);
     produce_results(list, held, op, phase, saving);
   }
   finish_forward(list, held, phase);

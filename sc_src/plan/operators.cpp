@@ -35,11 +35,13 @@ class Collector {
     o.flop = k.matrix ? k.gemm.flop() : 0;
     o.elements = k.vector_elements;
     o.dram_bytes = static_cast<double>(cost.load + cost.store);
-    o.sram_bytes = static_cast<double>(cost.sram_stream);
+    o.sram_bytes = static_cast<double>(cost.sram.total());
     o.seconds = kernel_seconds(k, cost, rates);
     o.matrix_seconds = tilewright::matrix_seconds(k, rates);
     if (o.elements > 0) o.vector_seconds = rates.engines->vector_seconds(o.elements, rates.format);
-    o.sram_seconds = o.sram_bytes / rates.dram.sram;
+    const SramBytes through = cost.sram + cost.beside;
+    o.sram_seconds = rates.dram.sram.seconds(static_cast<double>(through.read),
+                                             static_cast<double>(through.written));
     if (o.dram_bytes > 0) o.dram_seconds = o.dram_bytes / rates.dram.dram;
     return o;
   }

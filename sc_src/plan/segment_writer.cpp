@@ -49,6 +49,13 @@ constexpr std::int64_t kManyBlocks = 256;
 // Copies between memories pass through the SRAM in blocks of this size.
 constexpr std::int64_t kCopyBlock = 128 << 10;
 
+void through_sram(ComputeShape& shape, const KernelCost& cost) {
+  shape.sram_bytes = static_cast<double>(cost.sram.total());
+  shape.sram_written = static_cast<double>(cost.sram.written);
+  shape.dma_in = static_cast<double>(cost.beside.written);
+  shape.dma_out = static_cast<double>(cost.beside.read);
+}
+
 }  // namespace
 
 SegmentWriter::SegmentWriter(Program& program, std::string name, const Residency& residency,
@@ -269,13 +276,11 @@ std::uint32_t SegmentWriter::shape(const Kernel& kernel, const KernelCost& cost,
     s.n = kernel.gemm.n;
     s.k = kernel.gemm.k;
     s.flop = kernel.gemm.flop();
-    s.sram_bytes = static_cast<double>(cost.sram_stream);
-    s.sram_written = static_cast<double>(cost.sram_written);
+    through_sram(s, cost);
   } else {
     s.elements = kernel.vector_elements;
     // A fused vector part works on blocks that the matrix part's stream already accounts for.
-    s.sram_bytes = kernel.matrix ? 0 : static_cast<double>(cost.sram_stream);
-    s.sram_written = kernel.matrix ? 0 : static_cast<double>(cost.sram_written);
+    if (!kernel.matrix) through_sram(s, cost);
   }
   program_.shapes.push_back(s);
   return static_cast<std::uint32_t>(program_.shapes.size() - 1);

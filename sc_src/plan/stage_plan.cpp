@@ -134,6 +134,7 @@ KernelOptions StagePlanner::kernel_options(std::int64_t samples, const Dropped& 
   o.samples = samples;
   o.precision = plan_.precision;
   o.state = plan_.state_bytes();
+  o.special_passes = machine_.vector.special_passes();
   o.training = plan_.mode == Mode::training;
   o.scattered = sharding_.scattered();
   o.gathered = sharding_.gathered();

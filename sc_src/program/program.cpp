@@ -71,12 +71,13 @@ void check_shapes(const Program& program) {
     require(s.batch >= 0 && s.m >= 0 && s.n >= 0 && s.k >= 0,
             fmt::format("extents batch={} m={} n={} k={} must not be negative", s.batch, s.m, s.n,
                         s.k));
-    for (const double v : {s.flop, s.elements, s.sram_bytes}) {
+    for (const double v : {s.flop, s.elements, s.sram_bytes, s.sram_written, s.dma_in, s.dma_out}) {
       require(std::isfinite(v) && v >= 0,
-              fmt::format("flop={}, elements={} and sram_bytes={} must be finite and not negative",
-                          s.flop, s.elements, s.sram_bytes));
+              fmt::format("flop={}, elements={}, sram_bytes={}, sram_written={}, dma_in={} and "
+                          "dma_out={} must be finite and not negative",
+                          s.flop, s.elements, s.sram_bytes, s.sram_written, s.dma_in, s.dma_out));
     }
-    require(s.sram_written >= 0 && s.sram_written <= s.sram_bytes,
+    require(s.sram_written <= s.sram_bytes,
             fmt::format("sram_written={} is part of sram_bytes={}", s.sram_written, s.sram_bytes));
   }
 }

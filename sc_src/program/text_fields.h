@@ -100,6 +100,8 @@ void shape_fields(Archive& a, S& s) {
   a.real("elements", matrix ? Use::unused : Use::required, s.elements, 0);
   a.real("sram_bytes", Use::shown, s.sram_bytes, 0);
   a.real("sram_written", Use::optional, s.sram_written, 0);
+  a.real("dma_in", Use::optional, s.dma_in, 0);
+  a.real("dma_out", Use::optional, s.dma_out, 0);
 }
 
 /// A field of a call that may run over several values in one line.

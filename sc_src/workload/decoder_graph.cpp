@@ -152,6 +152,8 @@ Operator Builder::start(OpKind kind, OpRole role, Passes passes) const {
   op.extents[Dim::row] = c_.sequence;
   op.forward_passes = passes.forward;
   op.backward_passes = passes.backward;
+  op.forward_special = passes.forward_special;
+  op.backward_special = passes.backward_special;
   return op;
 }
 

@@ -14,10 +14,13 @@ namespace tilewright {
 struct Passes {
   int forward = 0;
   int backward = 0;
+  int forward_special = 0;  ///< of these, special functions
+  int backward_special = 0;
 };
 
 constexpr Passes operator+(Passes a, Passes b) {
-  return {a.forward + b.forward, a.backward + b.backward};
+  return {a.forward + b.forward, a.backward + b.backward, a.forward_special + b.forward_special,
+          a.backward_special + b.backward_special};
 }
 
 /// Forward: add; backward: the gradients of the two branches meet in one add.
@@ -30,12 +33,12 @@ constexpr Passes kDropoutPasses{1, 1};
 constexpr Passes kLookUpPasses{1, 1};
 /// Forward: maximum, exponential of the scaled difference, sum, divide. Backward: Σ p·dp,
 /// subtract, multiply by p.
-constexpr Passes kSoftmaxPasses{4, 3};
+constexpr Passes kSoftmaxPasses{4, 3, 1, 0};
 /// A rotation is a multiply and a multiply-add per element; the gradient is the inverse rotation.
 constexpr Passes kRotaryPasses{2, 2};
 /// Forward: widen to fp32, maximum, exponential, sum. Backward: probability from the saved logits,
 /// scale.
-constexpr Passes kLossPasses{4, 2};
+constexpr Passes kLossPasses{4, 2, 1, 1};
 
 /// Forward: copy the row to each of its experts; backward: sum what comes back from them.
 constexpr Passes kDispatchPasses{1, 1};
@@ -64,8 +67,8 @@ constexpr Passes activation_passes(ActivationKind kind, bool gated) {
   // repeats the first four and needs seven more. SiLU: exponential, add, reciprocal, multiply; the
   // gradient repeats the first three and needs four more. A gate multiplies once; its gradient
   // remakes the activation (one multiply) and multiplies once towards either branch.
-  const Passes own = kind == ActivationKind::gelu   ? Passes{6, 11}
-                     : kind == ActivationKind::silu ? Passes{4, 7}
+  const Passes own = kind == ActivationKind::gelu   ? Passes{6, 11, 1, 1}
+                     : kind == ActivationKind::silu ? Passes{4, 7, 2, 2}
                                                     : Passes{1, 1};
   return gated ? own + Passes{1, 3} : own;
 }

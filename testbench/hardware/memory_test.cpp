@@ -110,6 +110,32 @@ TEST(Memory, LoadsOfOneTileFollowEachOther) {
 }
 
 // Both tiles load through ports of their own, from one controller.
+// Four loads of 20,000 ps each behind 100,000 ps of latency: all latencies beside each other, one
+// after the other, or two by two (the second of a pair is 20,000 ps behind, and so on for the
+// next).
+TEST(Memory, ALimitOfOutstandingRequestsExposesTheLatency) {
+  const auto end = [](std::int64_t outstanding) {
+    return std::stoull(in_child([outstanding] {
+      MachineConfig m = machine(1, 1, {{0, 0}});
+      m.dma.outstanding = outstanding;
+      Script s = one(
+          [](Code& c) {
+            for (int i = 0; i < 3; ++i) c.load(10000);
+            c.store(10000);
+          },
+          tile(0));
+      const RunStatistics& r = s.run(m);
+      return std::to_string(r.end) + " " +
+             std::to_string(r.dram[static_cast<DramId>(0)].bytes_read);
+    }));
+  };
+  EXPECT_EQ(end(0), 100000u + 4 * 20000u);
+  EXPECT_EQ(end(4), 100000u + 4 * 20000u);
+  EXPECT_EQ(end(1), 4 * (100000u + 20000u));
+  EXPECT_EQ(end(2), 2 * (100000u + 20000u) + 20000u);
+  EXPECT_LE(end(3), end(2));
+}
+
 TEST(Memory, APortOnEveryTileOfAConcentratedEdge) {
   MachineConfig m = machine(1, 2, {{0, 0}});
   m.dram.further_ports[DramId{0}] = {{0, 1}};

@@ -75,6 +75,39 @@ TEST(Sequencer, SramLimitsTheRoof) {
   EXPECT_EQ(state(r, tile(0), TileState::sram_stall), 3000u);
 }
 
+// Reads and writes go beside each other: 3000 bytes read at 1 a picosecond, 1000 written at half of
+// that.
+TEST(Sequencer, PortsOfTheirOwnServeReadsAndWritesSideBySide) {
+  MachineConfig machine = mesh(1, 1);
+  machine.sram.read = Bandwidth(1e12);
+  machine.sram.write = Bandwidth(0.5e12);
+  Script s;
+  const auto reads = s.matrix_shape(1000, 4000), writes = s.matrix_shape(1000, 4000);
+  s.program.shapes[reads].sram_written = 1000;
+  s.program.shapes[writes].sram_written = 2500;
+  const auto segment = s.segment("ops", [&](Code& c) {
+    c.compute(Engine::matrix, reads);
+    c.compute(Engine::matrix, writes);
+  });
+  s.group("A", {tile(0)}, segment);
+  const RunStatistics& r = s.run(machine);
+  EXPECT_EQ(r.end, 3000u + 5000u);
+  EXPECT_EQ(state(r, tile(0), TileState::sram_stall), 6000u);
+}
+
+// 500 bytes of its own, 1500 loaded and 1000 stored, at 1 byte a picosecond.
+TEST(Sequencer, LoadsAndStoresThatContendForTheSramTakeTheirTime) {
+  MachineConfig machine = mesh(1, 1);
+  machine.sram.bandwidth = Bandwidth(1e12);
+  Script s;
+  const auto shape = s.matrix_shape(1000, 500);
+  s.program.shapes[shape].dma_in = 1500;
+  s.program.shapes[shape].dma_out = 1000;
+  const auto segment = s.segment("ops", [&](Code& c) { c.compute(Engine::matrix, shape); });
+  s.group("A", {tile(0)}, segment);
+  EXPECT_EQ(s.run(machine).end, 3000u);
+}
+
 TEST(Sequencer, RecomputationIsItsOwnState) {
   Script s;
   const auto m = s.matrix_shape(1000);

@@ -171,6 +171,42 @@ TEST(ComputeModels, FasterClockAndSparsityAreNeverSlower) {
   }
 }
 
+TEST(ComputeModels, SparsityMayDifferByFormat) {
+  const std::string own = "    fp16: 16 TFLOP/s\n    int8: 32 TFLOP/s\n    sparsity: { int8: 2 }\n";
+  const MachineConfig m = machine(own);
+  EXPECT_EQ(m.peak("fp16").value(), 16e12);
+  EXPECT_EQ(m.peak("int8").value(), 64e12);
+  const MachineConfig s = machine(std::string(kSystolic) + "    sparsity: { int8: 4 }\n");
+  const GemmShape g = gemm(300, 200, 100);
+  EXPECT_DOUBLE_EQ(make_compute_model(s)->matrix_seconds(g, "int8"),
+                   make_compute_model(s)->matrix_seconds(g, "fp16") / 8);
+  EXPECT_THAT(error_of("    fp16: 16 TFLOP/s\n    sparsity: { fp15: 2 }\n"), HasSubstr("fp15"));
+}
+
+TEST(ComputeModels, WhatCrossesTheEdgesOfASystolicArray) {
+  // 3 x 2 folds of 16 x 32: A crosses once per column of folds, B once per row of them.
+  const GemmShape g = gemm(48, 64, 100);
+  const auto traffic = [&](Dataflow dataflow, const GemmShape& shape) {
+    return SystolicArray(array(16, 32, dataflow)).traffic(shape, 2);
+  };
+  const OperandTraffic os = traffic(Dataflow::output_stationary, g);
+  EXPECT_EQ(os.read, 2 * (48 * 100 * 2 + 100 * 64 * 3));
+  EXPECT_EQ(os.written, 2 * 48 * 64);
+  // Weights stay: 7 x 2 folds. A crosses twice, sums leave seven times and come back six.
+  const OperandTraffic ws = traffic(Dataflow::weight_stationary, g);
+  EXPECT_EQ(ws.read, 2 * (100 * 64 + 48 * 100 * 2) + 4 * 48 * 64 * 6);
+  EXPECT_EQ(ws.written, 4 * 48 * 64 * 7);
+  const OperandTraffic is = traffic(Dataflow::input_stationary, g);
+  EXPECT_EQ(is.read, 2 * (48 * 100 + 100 * 64 * 2) + 4 * 48 * 64 * 6);
+  GemmShape batch = g;
+  batch.batch = 5;
+  EXPECT_EQ(traffic(Dataflow::output_stationary, batch).read, 5 * os.read);
+  // Full output-stationary folds of long sums: R + C elements a cycle.
+  const GemmShape full = gemm(16, 32, 10000);
+  EXPECT_EQ(traffic(Dataflow::output_stationary, full).read, 10000 * (16 + 32) * 2);
+  EXPECT_FALSE(make_compute_model(machine("    fp16: 1 TFLOP/s\n"))->traffic(g, 2).has_value());
+}
+
 TEST(ComputeModels, NeverFasterThanThePeak) {
   std::mt19937 random(3);
   const auto model = make_compute_model(

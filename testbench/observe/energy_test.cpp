@@ -160,7 +160,7 @@ TEST(Energy, MessagesTakeSramAtBothEndsAndEveryLink) {
 
 TEST(Energy, SparseOperandsMultiplyLess) {
   MachineConfig m = machine();
-  m.matrix.sparsity = 2;
+  m.matrix.sparsity = {{"fp16", 2}};
   Script s = one_gemm();
   EXPECT_DOUBLE_EQ(Measured(m, s).of("matrix").value(), 3000 * kPico);
 }

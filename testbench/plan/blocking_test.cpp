@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kFree = std::numeric_limits<double>::infinity();
 /// DRAM is all that costs: 1 byte per second, engines and SRAM for free.
-const StreamRates kDramBound{1, kFree, kFree};
+const StreamRates kDramBound{1, kFree, {}};
 
 Blocking blocked(const Gemm& g, const GemmOperands& o, std::int64_t sram) {
   return block_gemm(g, o, sram, 0, kDramBound);
@@ -20,8 +20,9 @@ Blocking blocked(const Gemm& g, const GemmOperands& o, std::int64_t sram) {
 double seconds(const Gemm& g, const GemmOperands& o, std::int64_t sram, double engine_seconds,
                const StreamRates& rates) {
   const Blocking b = block_gemm(g, o, sram, engine_seconds, rates);
-  return streamed_seconds({engine_seconds, b.a_traffic + b.b_traffic + b.c_read, b.c_write,
-                           b.sram_stream, pipelining(g, o)},
+  const std::int64_t load = b.a_traffic + b.b_traffic + b.c_read;
+  const SramBytes beside = rates.sram.contention ? transfers(load, b.c_write) : SramBytes{};
+  return streamed_seconds({engine_seconds, load, b.c_write, b.sram + beside, pipelining(g, o)},
                           rates);
 }
 
@@ -87,13 +88,18 @@ TEST(Blocking, TooSmallAnSramIsInfeasible) {
 }
 
 TEST(Blocking, SecondsOfAStream) {
-  // 100 bytes in, 60 out, in 10 steps; 20 seconds of engines.
-  const Stream s{20, 100, 60, 30, {10, 10}};
-  EXPECT_DOUBLE_EQ(streamed_seconds(s, {100, kFree, kFree}), 0.1 + 20 + 0.06);
-  EXPECT_DOUBLE_EQ(streamed_seconds(s, {1, kFree, kFree}), 154 + 2 + 6);
-  EXPECT_DOUBLE_EQ(streamed_seconds(s, {100, kFree, 1}), 0.1 + 30 + 0.06);
+  // 100 bytes in, 60 out, in 10 steps; 20 seconds of engines; 20 and 10 bytes of SRAM.
+  const Stream s{20, 100, 60, {20, 10}, {10, 10}};
+  SramConfig slow;
+  slow.bandwidth = Bandwidth(1);
+  SramConfig writes;
+  writes.write = Bandwidth(0.4);
+  EXPECT_DOUBLE_EQ(streamed_seconds(s, {100, kFree, {}}), 0.1 + 20 + 0.06);
+  EXPECT_DOUBLE_EQ(streamed_seconds(s, {1, kFree, {}}), 154 + 2 + 6);
+  EXPECT_DOUBLE_EQ(streamed_seconds(s, {100, kFree, slow}), 0.1 + 30 + 0.06);
+  EXPECT_DOUBLE_EQ(streamed_seconds(s, {100, kFree, writes}), 0.1 + 25 + 0.06);
   // Over slow links loads follow what the controller has taken of the stores, which still arrive.
-  EXPECT_DOUBLE_EQ(streamed_seconds(s, {100, 1, kFree}), 0.54 + 100 + 2 + 6);
+  EXPECT_DOUBLE_EQ(streamed_seconds(s, {100, 1, {}}), 0.54 + 100 + 2 + 6);
 }
 
 TEST(Blocking, SlicesFollowWhatMustBeMovedAtLeast) {
@@ -202,16 +208,25 @@ TEST(Blocking, MoreOfAnythingIsNeverSlower) {
     o.c_bytes = random() % 2 == 0 ? 2 : 4;
     const auto sram = static_cast<std::int64_t>(scale(2e3, 3e7));
     const double engine = g.flop() / scale(1e11, 1e14);
-    const StreamRates rates{scale(1e9, 1e12), scale(1e9, 1e12), scale(1e10, 1e13)};
+    StreamRates rates{scale(1e9, 1e12), scale(1e9, 1e12), {}};
+    rates.sram.read = Bandwidth(scale(1e10, 1e13));
+    rates.sram.write = Bandwidth(scale(1e10, 1e13));
+    rates.sram.contention = random() % 4 == 0;
     if (!block_gemm(g, o, sram, engine, rates).feasible) continue;
     const double before = seconds(g, o, sram, engine, rates), more = scale(1.001, 4);
     EXPECT_LE(
         seconds(g, o, static_cast<std::int64_t>(static_cast<double>(sram) * more), engine, rates),
-        before);
+        before)
+        << i;
     EXPECT_LE(seconds(g, o, sram, engine / more, rates), before) << i;
-    for (double StreamRates::*rate : {&StreamRates::dram, &StreamRates::way, &StreamRates::sram}) {
+    for (double StreamRates::*rate : {&StreamRates::dram, &StreamRates::way}) {
       StreamRates better = rates;
       better.*rate *= more;
+      EXPECT_LE(seconds(g, o, sram, engine, better), before) << i;
+    }
+    for (Bandwidth SramConfig::*rate : {&SramConfig::read, &SramConfig::write}) {
+      StreamRates better = rates;
+      better.sram.*rate = better.sram.*rate * more;
       EXPECT_LE(seconds(g, o, sram, engine, better), before) << i;
     }
   }

@@ -558,7 +558,7 @@ TEST(FusedAttention, MovesEveryOperandOnceWhenItFits) {
   m.vector.throughput = Frequency(512e9);
   rates.engines = make_compute_model(m);
   rates.format = "fp16";
-  rates.dram.sram = 2e12;
+  rates.dram.sram.bandwidth = Bandwidth(2e12);
   rates.dram.dram = 16e9;
   const auto cost = [&](const Kernel& kernel, std::int64_t sram) {
     return kernel_cost(kernel, {}, sram, DType::fp16, o.state, rates);
@@ -580,6 +580,80 @@ TEST(FusedAttention, MovesEveryOperandOnceWhenItFits) {
     before = load;
   }
   EXPECT_GT(before, q + 2 * kv);
+}
+
+TEST(Kernels, SpecialFunctionsCountAsThePassesTheyTakeAsLongAs) {
+  const auto elements = [](const std::vector<Kernel>& kernels) {
+    double sum = 0;
+    for (const Kernel& k : kernels) sum += k.vector_elements;
+    return sum;
+  };
+  for (const bool fused : {false, true}) {
+    const Graph g = build_graph(gpt());
+    KernelOptions o = options(1, 3, false);
+    o.fuse_attention = fused;
+    const BlockKernels plain = make_kernels(layer(g), o);
+    o.special_passes = 4;
+    const BlockKernels slow = make_kernels(layer(g), o);
+    // One exponential a score and one tanh an element of the MLP; in backward the tanh again, and
+    // fused the exponential too.
+    const Operator &softmax = layer(g).find(OpRole::softmax),
+                   &activation = layer(g).find(OpRole::activation);
+    const double scores = 3 * Operator::vector_elements(softmax.extents),
+                 mlp = 3 * Operator::vector_elements(activation.extents);
+    EXPECT_DOUBLE_EQ(elements(slow.forward) - elements(plain.forward), 3 * (scores + mlp));
+    EXPECT_DOUBLE_EQ(elements(slow.backward) - elements(plain.backward),
+                     3 * (mlp + (fused ? scores : 0)));
+  }
+}
+
+Kernel plain_gemm(std::int64_t m, std::int64_t n, std::int64_t k) {
+  Kernel kernel;
+  kernel.name = "gemm";
+  kernel.matrix = true;
+  kernel.gemm = {1, m, n, k};
+  kernel.a = {"a", TensorClass::temporary, 2 * m * k};
+  kernel.b = {"b", TensorClass::weight, 2 * k * n};
+  kernel.writes = {{"c", TensorClass::temporary, 2 * m * n}};
+  return kernel;
+}
+
+TEST(KernelCosts, LoadsAndStoresContendForTheSramWhereTheMachineSaysSo) {
+  MachineConfig m;
+  m.matrix.peak["fp16"] = FlopRate(16e12);
+  m.sram.bandwidth = Bandwidth(1e11);
+  m.dram.bandwidth = Bandwidth(1e12);
+  m.dram.sites = {{0, 0}};
+  const Kernel kernel = plain_gemm(512, 256, 128);
+  const auto cost = [&] {
+    const TileRates rates = tile_rates(m, DType::fp16, {m.tile(0, 0)});
+    const KernelCost c = kernel_cost(kernel, {}, 1 << 20, DType::fp16, StateBytes{}, rates);
+    return std::make_pair(c, kernel_seconds(kernel, c, rates));
+  };
+  const auto [alone, seconds] = cost();
+  m.sram.contention = true;
+  const auto [shared, longer] = cost();
+  EXPECT_EQ(alone.beside.total(), 0);
+  EXPECT_EQ(shared.beside.read, shared.store);
+  EXPECT_EQ(shared.beside.written, shared.load);
+  EXPECT_NEAR(longer - seconds, static_cast<double>(shared.load + shared.store) / 1e11, 1e-9);
+}
+
+TEST(KernelCosts, ASystolicArrayIsFedThroughItsEdges) {
+  MachineConfig m;
+  m.matrix.model = "systolic";
+  m.matrix.systolic.rows = m.matrix.systolic.columns = 16;
+  m.matrix.systolic.clock = Frequency(1e9);
+  m.matrix.systolic.speed["fp16"] = 1;
+  m.matrix.peak["fp16"] = FlopRate(512e9);
+  m.dram.bandwidth = Bandwidth(1e12);
+  m.dram.sites = {{0, 0}};
+  const Kernel kernel = plain_gemm(64, 32, 1000);
+  const TileRates rates = tile_rates(m, DType::fp16, {m.tile(0, 0)});
+  const KernelCost c = kernel_cost(kernel, {}, 1 << 20, DType::fp16, StateBytes{}, rates);
+  // 4 x 2 folds; the result passes as the kernel's write as well.
+  EXPECT_EQ(c.sram.read, 2 * (64 * 1000 * 2 + 1000 * 32 * 4));
+  EXPECT_EQ(c.sram.written, 2 * 64 * 32 * 2);
 }
 
 TEST(FusedAttention, ItsResultCanBeRecomputed) {

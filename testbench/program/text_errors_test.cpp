@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"m=8 ", "m=8 m=9 ", "p.twp:3: 'm=9': the key is given twice"},
         Fault{"parts=2", "part=2",
               "p.twp:3: 'part=2': unknown key; 'matrix' takes format, parts, batch, m, n, k, flop, "
-              "sram_bytes, sram_written; did you mean 'parts'?"},
+              "sram_bytes, sram_written, dma_in, dma_out; did you mean 'parts'?"},
         Fault{"parts=2", "parts=0",
               "p.twp:3: 'parts=0': '0' is not a whole number from 1 to 4294967295"},
         Fault{"shape=fc amount=1 after=weights", "shape=fcc amount=1",

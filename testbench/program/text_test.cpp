@@ -247,6 +247,7 @@ Program random_program(unsigned seed) {
     s.sram_bytes =
         std::ldexp(static_cast<double>(random() >> 11), static_cast<int>(below(40)) - 60);
     s.sram_written = below(2) == 0 ? 0 : s.sram_bytes / 4;
+    if (below(3) == 0) s.dma_in = s.sram_bytes / 3, s.dma_out = 7;
     if (s.engine == Engine::matrix) {
       s.batch = 1 + below(5);
       s.m = below(100);

@@ -1,7 +1,9 @@
-// More SRAM, more bandwidth and faster engines never make an operator slower: 1,000 drawn operators
-// on drawn machines, in closed form, and every tenth of them simulated as well.
+// More SRAM, more of its ports, more bandwidth and faster engines never make an operator slower:
+// 1,000 drawn operators on drawn machines, in closed form, and every tenth of them simulated as
+// well.
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #include <tilewright/hardware/platform.h>
+#include <tilewright/machine/sram_model.h>
 #include <tilewright/plan/cost.h>
 
 #include "../../sc_src/plan/segment_writer.h"
@@ -42,9 +45,32 @@ class Draw {
   std::mt19937 random_;
 };
 
+SramBanks draw_banks(Draw& draw) {
+  SramBanks b;
+  b.banks = draw.integer(1, 64);
+  if (draw.chance(50)) {
+    b.ports = draw.integer(1, 2);
+  } else {
+    b.read_ports = draw.integer(1, 3);
+    b.write_ports = draw.integer(1, 2);
+  }
+  b.word = std::int64_t{4} << draw.integer(0, 4);
+  b.clock = Frequency(draw.scale(0.2e9, 2e9));
+  b.access = draw.chance(50) ? SramAccess::random : SramAccess::strided;
+  b.stride = draw.integer(1, 8);
+  b.interleave = draw.integer(1, 4);
+  return b;
+}
+
 /// Two tiles in a row: the operator runs on one, the DRAM is at the other.
-MachineConfig draw_machine(Draw& draw) {
-  MachineConfig m;
+struct DrawnMachine {
+  MachineConfig config;
+  std::optional<SramBanks> banks;  // what its SRAM's rates follow from, if so
+};
+
+DrawnMachine draw_machine(Draw& draw) {
+  DrawnMachine drawn;
+  MachineConfig& m = drawn.config;
   m.name = "drawn";
   m.tiles_x = 2;
   const double flops = draw.scale(0.1e12, 100e12);
@@ -75,14 +101,20 @@ MachineConfig draw_machine(Draw& draw) {
   }
   m.vector.throughput = Frequency(draw.scale(10e9, 1e12));
   m.sram.capacity = Bytes(std::floor(draw.scale(16e3, 32e6)));
-  if (draw.chance(70)) m.sram.bandwidth = Bandwidth(draw.scale(50e9, 4e12));
+  if (draw.chance(50)) {
+    drawn.banks = draw_banks(draw);
+    apply_banks(*drawn.banks, m.sram);
+  } else if (draw.chance(60)) {
+    m.sram.bandwidth = Bandwidth(draw.scale(50e9, 4e12));
+  }
+  m.sram.contention = draw.chance(20);
   m.noc.link =
       m.noc.die_link = {Bandwidth(draw.scale(10e9, 2e12)), Seconds(draw.scale(1e-9, 1e-7))};
   m.dram.bandwidth = Bandwidth(draw.scale(10e9, 2e12));
   m.dram.capacity = Bytes(1e15);
   m.dram.latency = Seconds(draw.scale(1e-9, 1e-6));
   m.dram.sites = {{1, 0}};
-  return m;
+  return drawn;
 }
 
 /// A GEMM, with what is fused to it; a batch of them; fused attention; a vector operator.
@@ -205,33 +237,45 @@ Outcome simulated(const Case& c, const MachineConfig& m, const KernelCost& cost)
 
 struct Improvement {
   const char* name;
-  std::function<void(MachineConfig&, double)> make;
+  std::function<void(DrawnMachine&, double)> make;
 };
-
-Bandwidth times(Bandwidth b, double factor) { return Bandwidth(b.value() * factor); }
 
 const std::vector<Improvement>& improvements() {
   static const std::vector<Improvement> all{
       {"SRAM capacity",
-       [](MachineConfig& m, double f) {
-         m.sram.capacity = Bytes(std::floor(m.sram.capacity.value() * f));
+       [](DrawnMachine& m, double f) {
+         m.config.sram.capacity = Bytes(std::floor(m.config.sram.capacity.value() * f));
        }},
       {"SRAM bandwidth",
-       [](MachineConfig& m, double f) { m.sram.bandwidth = times(m.sram.bandwidth, f); }},
+       [](DrawnMachine& m, double f) {
+         SramConfig& s = m.config.sram;
+         for (Bandwidth* b : {&s.bandwidth, &s.read, &s.write}) *b = *b * f;
+       }},
+      {"SRAM ports",
+       [](DrawnMachine& m, double f) {
+         if (!m.banks) return;
+         for (std::int64_t* ports :
+              {&m.banks->ports, &m.banks->read_ports, &m.banks->write_ports}) {
+           *ports += *ports > 0 ? static_cast<std::int64_t>(f) : 0;
+         }
+         apply_banks(*m.banks, m.config.sram);
+       }},
       {"DRAM bandwidth",
-       [](MachineConfig& m, double f) { m.dram.bandwidth = times(m.dram.bandwidth, f); }},
+       [](DrawnMachine& m, double f) { m.config.dram.bandwidth = m.config.dram.bandwidth * f; }},
       {"link bandwidth",
-       [](MachineConfig& m, double f) {
-         m.noc.link.bandwidth = m.noc.die_link.bandwidth = times(m.noc.link.bandwidth, f);
+       [](DrawnMachine& m, double f) {
+         LinkConfig& link = m.config.noc.link;
+         link.bandwidth = m.config.noc.die_link.bandwidth = link.bandwidth * f;
        }},
       {"matrix clock",
-       [](MachineConfig& m, double f) {
-         m.matrix.systolic.clock = Frequency(m.matrix.systolic.clock.value() * f);
-         m.matrix.peak["fp16"] = FlopRate(m.matrix.peak["fp16"].value() * f);
+       [](DrawnMachine& m, double f) {
+         MatrixConfig& matrix = m.config.matrix;
+         matrix.systolic.clock = matrix.systolic.clock * f;
+         matrix.peak["fp16"] = matrix.peak["fp16"] * f;
        }},
       {"vector clock",
-       [](MachineConfig& m, double f) {
-         m.vector.throughput = Frequency(m.vector.throughput.value() * f);
+       [](DrawnMachine& m, double f) {
+         m.config.vector.throughput = m.config.vector.throughput * f;
        }},
   };
   return all;
@@ -251,7 +295,8 @@ TEST(OperatorSweep, AThousandOperatorsAreNeverSlowerOnMachinesThatAreBetterInOne
   int feasible = 0, compared = 0, faster = 0;
   for (int i = 0; i < kPairs; ++i) {
     Draw draw(static_cast<unsigned>(i));
-    const MachineConfig m = draw_machine(draw);
+    const DrawnMachine drawn = draw_machine(draw);
+    const MachineConfig& m = drawn.config;
     Case c{draw_kernel(draw), {}};
     for (bool& in : c.residency.in_sram) in = draw.chance(15);
     const TileRates rates = tile_rates(m, DType::fp16, {m.tile(0, 0)});
@@ -269,8 +314,9 @@ TEST(OperatorSweep, AThousandOperatorsAreNeverSlowerOnMachinesThatAreBetterInOne
     }
     for (const Improvement& improvement : improvements()) {
       const double factor = draw.scale(1.01, 8);
-      MachineConfig better = m;
-      improvement.make(better, factor);
+      DrawnMachine improved = drawn;
+      improvement.make(improved, factor);
+      const MachineConfig& better = improved.config;
       const TileRates better_rates = tile_rates(better, DType::fp16, {m.tile(0, 0)});
       const KernelCost better_cost = cost_of(c, better, better_rates);
       const std::string where = fmt::format(

@@ -28,10 +28,11 @@ inline bool equal(const Instruction& a, const Instruction& b) {
 
 inline bool equal(const ComputeShape& a, const ComputeShape& b) {
   const auto& [engine, format, denominator, batch, m, n, k, flop, elements, sram_bytes,
-               sram_written] = a;
+               sram_written, dma_in, dma_out] = a;
   return engine == b.engine && format == b.format && denominator == b.denominator &&
          batch == b.batch && m == b.m && n == b.n && k == b.k && flop == b.flop &&
-         elements == b.elements && sram_bytes == b.sram_bytes && sram_written == b.sram_written;
+         elements == b.elements && sram_bytes == b.sram_bytes && sram_written == b.sram_written &&
+         dma_in == b.dma_in && dma_out == b.dma_out;
 }
 
 inline bool equal(const Call& a, const Call& b) {

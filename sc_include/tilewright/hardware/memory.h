@@ -18,6 +18,7 @@ namespace tilewright {
 class MemoryExtension : public tlm::tlm_extension<MemoryExtension> {
  public:
   std::uint64_t bytes = 0;     ///< true length; written by the initiator
+  std::uint64_t written = 0;   ///< of a stream of reads and writes as one: the writes
   std::uint32_t tile = 0;      ///< on whose behalf; bandwidth is shared fairly between tiles
   bool background = false;     ///< of a background call: shared as with another tile
   std::uint32_t part = 0;      ///< the initiator's own number of the transaction

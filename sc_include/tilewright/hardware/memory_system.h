@@ -214,6 +214,16 @@ class MemorySystem : public EventHandler {
   };
 
   void responded(Picoseconds now, std::uint32_t part);
+  /// Sends the parts of a tile's load or store on their way.
+  void begin(Picoseconds now, const MemoryRequest& request, Picoseconds issued);
+  /// A load or store of the tile is complete: the next that waits may begin.
+  void begin_next(Picoseconds now, std::uint32_t tile);
+
+  /// The DMA engine of a tile that may not have more than so many requests under way.
+  struct Queue {
+    std::int64_t active = 0;
+    std::deque<std::pair<MemoryRequest, Picoseconds>> waiting;  // and when they were issued
+  };
 
   /// A controller as one tile sees it.
   struct Target {
@@ -264,6 +274,8 @@ class MemorySystem : public EventHandler {
   Pool<Part> parts_;
   Pool<Origin> origins_;
   std::vector<std::array<std::uint32_t, 2>> under_way_;  // by tile: loads, stores
+  std::int64_t outstanding_;                             // of a tile at most; 0: no limit
+  std::vector<Queue> queues_;                            // by tile; none without a limit
 };
 
 }  // namespace tilewright

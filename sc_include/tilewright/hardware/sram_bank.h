@@ -12,8 +12,9 @@
 
 namespace tilewright {
 
-/// Accesses take bytes/bandwidth, reads and writes alike; each is timed for itself (the engines of
-/// a tile do not contend for the bank). Lengths come from MemoryExtension when present.
+/// Accesses take SramConfig::seconds(); each is timed for itself. Lengths come from MemoryExtension
+/// when present, and with it what part of a stream is written; without it an access is all of its
+/// command's kind.
 class SramBank : public sc_core::sc_module, public tlm::tlm_fw_transport_if<> {
  public:
   SramBank(const sc_core::sc_module_name& name, const SramConfig& config);
@@ -36,8 +37,7 @@ class SramBank : public sc_core::sc_module, public tlm::tlm_fw_transport_if<> {
   unsigned transport_dbg(tlm::tlm_generic_payload&) override { return 0; }
 
  private:
-  double capacity_;
-  double ps_per_byte_;
+  SramConfig config_;
   std::uint64_t used_ = 0, peak_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,11 @@ namespace tilewright {
 struct GemmShape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   double flop = 0;
+};
+
+/// Bytes between an engine and the SRAM.
+struct OperandTraffic {
+  double read = 0, written = 0;
 };
 
 /// Cycles of one R × C systolic array of multiply-accumulators (clock and number format apart).
@@ -45,6 +51,11 @@ class SystolicArray {
   /// Of the whole batch on all arrays; `flop` is not looked at. A double: products of three extents
   /// may exceed 64 bits.
   double cycles(const GemmShape& gemm) const;
+  /// Bytes that cross the edges of the arrays in all folds, `element` bytes an operand element and
+  /// four a partial sum. os: A once per column of folds, B once per row of them, C out once. ws:
+  /// the weights once, A once per column of folds, partial sums out of every row of folds and in
+  /// again but for the first. is: likewise with A in place of the weights.
+  OperandTraffic traffic(const GemmShape& gemm, int element) const;
 
  private:
   struct Extents {
@@ -81,6 +92,11 @@ class ComputeModel {
   /// Seconds of the matrix engine; `format` is the number format's name. Throws InputError when the
   /// engine does not support it.
   virtual double matrix_seconds(const GemmShape& gemm, const std::string& format) const = 0;
+  /// What the engine moves through the SRAM for a GEMM of elements of so many bytes, where the
+  /// model knows (systolic): nothing otherwise.
+  virtual std::optional<OperandTraffic> traffic(const GemmShape&, int /*element*/) const {
+    return {};
+  }
   /// Seconds of the vector engine for `elements` × passes; fp32 runs at half the rate of 16 bits.
   double vector_seconds(double elements, const std::string& format) const;
   /// What a report has to say about this operator's time, "" when nothing (such as that it lies

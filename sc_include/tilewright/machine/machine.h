@@ -45,19 +45,41 @@ struct MatrixConfig {
   /// Peak by number format ("fp16", "bf16", "fp32", "fp8", "int8"); absent = unsupported. Counts
   /// the products that sparse operands let the engine skip, so that utilisation never exceeds 1.
   std::map<std::string, FlopRate> peak;
-  double sparsity = 1;  ///< part of `peak`: products per product really multiplied
+  /// Part of `peak`, by number format: products per product really multiplied; absent = 1.
+  std::map<std::string, double> sparsity;
   SystolicConfig systolic;
   std::vector<EfficiencyPoint> table;
+  double sparsity_of(const std::string& format) const {
+    const auto known = sparsity.find(format);
+    return known == sparsity.end() ? 1 : known->second;
+  }
 };
 
 /// Vector engine: elements per second for one pass over fp16/bf16 elements (fp32 runs at half).
 struct VectorConfig {
   Frequency throughput{0};
+  Frequency special{0};  ///< of passes of special functions (exp, tanh, reciprocal); 0: as others
+  /// How many other passes a special one takes as long as.
+  double special_passes() const {
+    return special.value() > 0 ? throughput.value() / special.value() : 1;
+  }
 };
 
+/// Rates of the operand and result stream of a tile's engines. Banks and ports are told by the
+/// rates that follow from them (sram_model.h).
 struct SramConfig {
   Bytes capacity{0};
-  Bandwidth bandwidth = Bandwidth::unlimited();  ///< operand stream of the engines, read + write
+  Bandwidth bandwidth = Bandwidth::unlimited();  ///< reads and writes together
+  Bandwidth read = Bandwidth::unlimited(), write = Bandwidth::unlimited();  ///< of either alone
+  /// What an operator loads and stores takes SRAM bandwidth from its engines.
+  bool contention = false;
+  double seconds(double bytes_read, double bytes_written) const;
+};
+
+/// The DMA engine of a tile.
+struct DmaConfig {
+  /// Loads and stores under way at once, in order of issue; 0: as many as there are.
+  std::int64_t outstanding = 0;
 };
 
 /// The kinds of directed links. Of a mesh: between tiles of one die, across a die boundary, across
@@ -155,6 +177,7 @@ struct MachineConfig {
   MatrixConfig matrix;
   VectorConfig vector;
   SramConfig sram;
+  DmaConfig dma;
   /// Part of the matrix and vector engines' rates that collectives in the background take: they run
   /// on the engines themselves, as on a GPU.
   double collective_share = 0;

@@ -39,7 +39,7 @@ class EnergyModel {
 
  private:
   const EnergyConfig& energy_;
-  double sparsity_;
+  MatrixConfig matrix_;
   std::vector<std::string> categories_;
   std::vector<Watts> idle_;
 };

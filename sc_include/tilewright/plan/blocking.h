@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include <tilewright/machine/machine.h>
+
 namespace tilewright {
 
 /// C[m,n] (+)= A[m,k] · B[k,n], `batch` times, on one tile.
@@ -18,6 +20,17 @@ struct Gemm {
   }
 };
 
+/// Bytes through the SRAM.
+struct SramBytes {
+  std::int64_t read = 0, written = 0;
+  std::int64_t total() const { return read + written; }
+};
+constexpr SramBytes operator+(SramBytes a, SramBytes b) {
+  return {a.read + b.read, a.written + b.written};
+}
+/// What loads and stores move through the SRAM: it is written by the ones and read by the others.
+constexpr SramBytes transfers(std::int64_t load, std::int64_t store) { return {store, load}; }
+
 /// Where the operands live, and their sizes in bytes.
 struct GemmOperands {
   int a_bytes = 2, b_bytes = 2, c_bytes = 2;                        ///< of an element
@@ -29,7 +42,10 @@ struct GemmOperands {
   /// batch share, results that leave with masks.
   std::optional<std::int64_t> a_total, b_total, c_total;
   /// What the kernel moves besides, once however it is blocked.
-  std::int64_t other_loads = 0, other_sram = 0;
+  std::int64_t other_loads = 0;
+  SramBytes other_sram;
+  /// What the engine moves through the SRAM, where it does not depend on the blocks.
+  std::optional<SramBytes> engine_sram;
 };
 
 enum class LoopOrder : std::uint8_t {
@@ -52,9 +68,8 @@ struct Blocking {
   std::int64_t b_traffic = 0;
   std::int64_t c_read = 0;  ///< partial sums and accumulation
   std::int64_t c_write = 0;
-  std::int64_t sram_stream = 0;   ///< bytes the engine moves through the SRAM
-  std::int64_t sram_written = 0;  ///< part of them: results and partial sums
-  std::int64_t footprint = 0;     ///< SRAM bytes of the double-buffered blocks
+  SramBytes sram;              ///< that the engine moves
+  std::int64_t footprint = 0;  ///< SRAM bytes of the double-buffered blocks
   std::int64_t dram_bytes() const { return a_traffic + b_traffic + c_read + c_write; }
 };
 
@@ -89,13 +104,14 @@ constexpr std::int64_t smallest_footprint(int element_bytes) {
 struct StreamRates {
   double dram = 1;  ///< its share of the DRAM, loads and stores together
   double way = std::numeric_limits<double>::infinity();  ///< to or from the DRAM over the links
-  double sram = 1;
+  SramConfig sram;
 };
 
 /// A kernel's stream: what it moves, in bytes, how finely, and how long its engines work.
 struct Stream {
   double engine_seconds = 0;
-  std::int64_t load = 0, store = 0, sram = 0;
+  std::int64_t load = 0, store = 0;
+  SramBytes sram;
   Pipelining pipelining;
 };
 
@@ -109,6 +125,7 @@ double streamed_seconds(const Stream& stream, const StreamRates& rates);
 /// fixed grid (16 per octave, every count of blocks up to 16), and each is as tall as `sram_free`
 /// bytes allow with double buffers, so more SRAM, or a faster DRAM, SRAM or engine, is never
 /// slower. Accumulators are four bytes. Infeasible only if not even the smallest blocks fit.
+/// With SramConfig::contention loads and stores take their time of the SRAM like the engines.
 /// Complexity O(log n + log k).
 Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t sram_free,
                     double engine_seconds, const StreamRates& rates);

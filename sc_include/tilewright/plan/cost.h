@@ -33,8 +33,8 @@ struct KernelCost {
   std::int64_t load = 0, store = 0;            ///< DRAM bytes
   std::int64_t host_load = 0, host_store = 0;  ///< bytes of the host memory, in as many steps
   Pipelining pipelining;
-  std::int64_t sram_stream = 0;      ///< bytes the engines move through the SRAM
-  std::int64_t sram_written = 0;     ///< part of them: results and partial sums
+  SramBytes sram;                    ///< that the engines move
+  SramBytes beside;                  ///< that loads and stores move, where they contend with them
   std::int64_t footprint = 0;        ///< SRAM bytes of the working buffers
   std::optional<Blocking> blocking;  ///< of a matrix kernel
 };

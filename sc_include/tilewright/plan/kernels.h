@@ -66,8 +66,9 @@ struct Kernel {
   bool matrix = false;
   Gemm gemm;
   Access a, b;
-  bool accumulate = false;     ///< the result is added to what is stored (weight gradients)
-  double vector_elements = 0;  ///< elements × passes of the vector engine
+  bool accumulate = false;  ///< the result is added to what is stored (weight gradients)
+  /// Elements × passes of the vector engine, a special pass for KernelOptions::special_passes.
+  double vector_elements = 0;
   std::vector<Access> reads;   ///< streamed once, besides a and b
   std::vector<Access> writes;  ///< streamed once
   /// Then there is no engine work, one read and one write. A ring_step may read a second summand.
@@ -106,6 +107,7 @@ struct KernelOptions {
   std::int64_t samples = 1;
   DType precision = DType::fp16;
   StateBytes state{};
+  double special_passes = 1;  ///< other passes that one of a special function takes as long as
   bool training = true;
   /// Weight gradients are added to what earlier micro-batches left, but for those summed over these
   /// axes, which are scattered micro-batch by micro-batch (ZeRO 2 and 3).

@@ -125,6 +125,9 @@ struct ComputeShape {
   double elements = 0;                          ///< vector: elements × passes
   double sram_bytes = 0;    ///< operand and result bytes through the SRAM, whole operator
   double sram_written = 0;  ///< part of them that is written, the rest is read
+  /// Bytes that the operator's loads write to the SRAM and its stores read beside it, where they
+  /// contend with the engines.
+  double dma_in = 0, dma_out = 0;
 };
 
 /// A list of instructions run as a unit, with the streams of the engines precomputed.

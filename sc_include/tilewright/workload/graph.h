@@ -141,6 +141,9 @@ struct Operator {
   /// GEMM's bias add counts one). docs/workload.md gives the figure of each kind.
   int forward_passes = 0;
   int backward_passes = 0;
+  /// Of these, passes of special functions (exp, tanh, reciprocal), which an engine may be slower
+  /// at.
+  int forward_special = 0, backward_special = 0;
   std::int64_t parameters = 0;  ///< owned here; 0 for a weight that another operator owns (tied)
   double flop_scale = 1;        ///< share of the loop nest that is counted (causal attention)
   double occupancy = 1;         ///< share of the rows that are tokens; experts pad to a capacity
