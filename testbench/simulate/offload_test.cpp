@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <support/checked.h>
 
 #include <tilewright/hardware/platform.h>
 #include <tilewright/plan/lower.h>
@@ -133,7 +134,7 @@ TEST(Offload, ToAnInfinitelyFastHostCostsNothing) {
       return forked([&] {
         MachineConfig m = machine(2, kAlone, 1);
         m.host.bandwidth = Bandwidth::unlimited();
-        return text(simulate(m, graph(true), p));
+        return text(simulate(m, graph(true), p, test::checked()));
       });
     };
     const std::string near = run();
@@ -150,8 +151,9 @@ TEST(Offload, AFasterHostIsNeverSlower) {
       PlanConfig p = plan(ScheduleKind::one_f_one_b, 2);
       p.offload.activations = BlockRule{};
       p.offload.optimizer = p.offload.weights = true;
-      return fmt::format(
-          "{}", simulate(machine(2, kShort, bandwidth), graph(true), p).iteration_time.value());
+      return fmt::format("{}",
+                         simulate(machine(2, kShort, bandwidth), graph(true), p, test::checked())
+                             .iteration_time.value());
     }));
   };
   double before = time(1e8);
@@ -167,7 +169,7 @@ TEST(Offload, TheOptimizerStepTakesTheTimeOfItsTraffic) {
   PlanConfig p = plan(ScheduleKind::one_f_one_b, 1);
   p.offload.optimizer = true;
   const double bandwidth = 1e9;
-  const Result r = simulate(machine(1, kAlone, bandwidth), g, p);
+  const Result r = simulate(machine(1, kAlone, bandwidth), g, p, test::checked());
   // Twelve bytes for every parameter in and out; nothing else is in the way.
   const double bytes = 12.0 * static_cast<double>(g.parameters());
   EXPECT_DOUBLE_EQ(r.host_read.value(), bytes);
@@ -188,7 +190,7 @@ TEST(Offload, WhatIsMovedBesideTheComputationIsHidden) {
   const double compute = g.training_flop().value() * 6 / 1e12;
   const double layer = 2.0 * static_cast<double>(g.parameters()) / 8;
   const double bandwidth = 4 * layer / (compute / 6 / 3 / 8);
-  const Result r = simulate(machine(1, kAlone, bandwidth), g, p);
+  const Result r = simulate(machine(1, kAlone, bandwidth), g, p, test::checked());
   EXPECT_DOUBLE_EQ(r.host_read.value(), 6 * 2 * 8 * layer);
   EXPECT_NEAR(r.iteration_time.value(), compute + layer / bandwidth, 1e-3 * compute);
 }
@@ -197,7 +199,7 @@ TEST(Offload, ASlowHostIsBusyAllTheTime) {
   const Graph g = graph(false);
   PlanConfig p = plan(ScheduleKind::gpipe, 1);
   p.offload.activations = BlockRule{};
-  const Result r = simulate(machine(1, kAlone, 1e8), g, p);
+  const Result r = simulate(machine(1, kAlone, 1e8), g, p, test::checked());
   EXPECT_DOUBLE_EQ(r.host_read.value(), r.host_written.value());
   const double traffic = (r.host_read.value() + r.host_written.value()) / 1e8;
   EXPECT_DOUBLE_EQ(r.bounds.host.value(), traffic);

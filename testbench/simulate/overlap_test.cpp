@@ -149,7 +149,7 @@ TEST(Overlap, ChunksHideGathersOfSequenceParallelism) {
   p.sequence_parallel = true;
   p.overlap.tensor_chunks = 8;
   const double fast = 100e9;
-  const Result r = simulate(row(4, fast), job.graph, p);
+  const Result r = simulate(row(4, fast), job.graph, p, test::checked());
   // Two gathers and two scatters in a layer. The first eighth of a gather comes before its GEMM,
   // the last of a scatter after.
   const double transfers = 8 * 4 * all_reduce(2 * 128 * 256, 4, fast) / 2;
@@ -165,7 +165,7 @@ TEST(Overlap, ChunksHideGathersOfTheBackwardPass) {
   p.sequence_parallel = true;
   p.overlap.tensor_chunks = 8;
   const double fast = 100e9;
-  const Result r = simulate(row(4, fast), job.graph, p);
+  const Result r = simulate(row(4, fast), job.graph, p, test::checked());
   // Forward as above. Backward the first eighths of two gathers; what weight gradients gather, and
   // the ends of the scatters, are beside GEMMs. Gradients of the norms are summed at the end.
   const double transfers = 8 * 6 * all_reduce(2 * 128 * 256, 4, fast) / 2;
@@ -190,7 +190,7 @@ struct Ring {
     plan.overlap.ring_attention = true;
   }
   double run(double bandwidth) const {
-    return simulate(row(4, bandwidth), job.graph, plan).iteration_time.value();
+    return simulate(row(4, bandwidth), job.graph, plan, test::checked()).iteration_time.value();
   }
 };
 
@@ -220,7 +220,7 @@ TEST(Overlap, ARingBringsHomeGradientsOfKeysAndValues) {
   Ring ring;
   ring.plan.mode = Mode::training;
   const double fast = 100e9;
-  const Result r = simulate(row(4, fast), ring.job.graph, ring.plan);
+  const Result r = simulate(row(4, fast), ring.job.graph, ring.plan, test::checked());
   // The last step of a block's sum comes after the attention; the weights' sums at the end.
   const double expected = r.flops_hardware.value() * 1e-12 / 4 + 8 * Ring::step(fast) +
                           all_reduce(ring.job.gradient_bytes(), 4, fast);

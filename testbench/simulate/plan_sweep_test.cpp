@@ -1,5 +1,6 @@
 // Every combination of the ways to split a training that is valid on a small machine runs to the
 // end, and every invalid one is refused with a reason.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 #include <tilewright/base/error.h>
+#include <tilewright/plan/lower.h>
+#include <tilewright/program/work.h>
 #include <tilewright/simulate/simulate.h>
 #include <tilewright/workload/decoder.h>
 
@@ -112,12 +115,13 @@ PlanConfig draw_plan(Draw& draw, bool experts) {
     left /= n;
     return n;
   };
-  p.tensor = degree({1, 1, 2, 2, 4, 3});
+  p.tensor = degree({1, 1, 2, 2, 4, 3, 8});
   p.pipeline = degree({1, 1, 2, 2, 3, 4});
   p.data = degree({1, 2, 2, 3, 4});
   p.context = degree({1, 1, 1, 2, 4});
   if (experts ? draw.chance(60) : draw.chance(5)) p.expert = draw.chance(90) ? p.data : 2;
   if (p.tensor == 4 && draw.chance(40)) p.tensor_shape = {2, 2};
+  if (p.tensor == 8 && draw.chance(80)) p.tensor_shape = {2, 2, 2};
   p.sequence_parallel = draw.chance(40);
   p.scatter_gather = draw.chance(30);
   p.zero = draw.one_of({0, 0, 1, 2, 3});
@@ -126,10 +130,16 @@ PlanConfig draw_plan(Draw& draw, bool experts) {
   p.schedule = draw.one_of({ScheduleKind::one_f_one_b, ScheduleKind::one_f_one_b,
                             ScheduleKind::gpipe, ScheduleKind::interleaved, ScheduleKind::zb_h1,
                             ScheduleKind::zb_h2, ScheduleKind::zb_v});
+  p.interleaved_chunks = draw.one_of({2, 2, 3, 4});
   p.recomputation = draw.one_of({Recomputation::none, Recomputation::full});
   p.optimizer = draw.one_of({OptimizerKind::adam, OptimizerKind::adam, OptimizerKind::none});
   p.precision = draw.one_of({DType::fp16, DType::fp32});
   p.placement = draw.chance(70) ? PlacementKind::block : PlacementKind::serpentine;
+  if (draw.chance(20)) {
+    p.placement_order.assign(kRankOrder.begin(), kRankOrder.end());
+    std::rotate(p.placement_order.begin(), p.placement_order.begin() + draw.one_of({1, 2, 3, 4}),
+                p.placement_order.end());
+  }
   if (draw.chance(15)) p.partition = PartitionPreset::streaming;
   if (draw.chance(15)) p.partition = PartitionPreset::accpar;
   if (draw.chance(30)) p.overlap.tensor_chunks = draw.one_of({2, 3});
@@ -183,13 +193,53 @@ std::string text_of(const DecoderConfig& c, const PlanConfig& p) {
 
 enum Outcome { ran = 0, refused = 10, wrong = 11, crashed = 12 };
 
+/// What tiles sent, received, loaded and stored against what their instructions say; empty when all
+/// of it is the same.
+std::string lost_bytes(const Program& program, const RunStatistics& run) {
+  const ProgramWork work = count_work(program);
+  TileWork all;
+  std::uint64_t sent = 0, received = 0;
+  for (std::uint32_t t = 0; t < run.tiles.size(); ++t) {
+    const TileStatistics& tile = run.tiles[TileId{t}];
+    const TileWork own = t < work.tiles.size() ? work.tiles[TileId{t}] : TileWork();
+    if (tile.bytes_sent != own.sent || tile.bytes_received != own.received) {
+      return fmt::format("tile {} sent {} of {} bytes and received {} of {}", t, tile.bytes_sent,
+                         own.sent, tile.bytes_received, own.received);
+    }
+    sent += own.sent;
+    received += own.received;
+    all.dram_read += own.dram_read;
+    all.dram_written += own.dram_written;
+    all.host_read += own.host_read;
+    all.host_written += own.host_written;
+  }
+  if (sent != received) return fmt::format("{} bytes sent, {} received", sent, received);
+  const auto memory = [](const char* name, const IdVector<DramId, DramStatistics>& controllers,
+                         std::uint64_t read, std::uint64_t written) -> std::string {
+    std::uint64_t was_read = 0, was_written = 0;
+    for (const DramStatistics& c : controllers) {
+      was_read += c.bytes_read;
+      was_written += c.bytes_written;
+    }
+    if (was_read == read && was_written == written) return "";
+    return fmt::format("{}: {} of {} bytes read, {} of {} written", name, was_read, read,
+                       was_written, written);
+  };
+  return memory("DRAM", run.dram, all.dram_read, all.dram_written) +
+         memory("host memory", run.host, all.host_read, all.host_written);
+}
+
 /// Runs one plan; what is wrong goes to `report`.
 Outcome run(const MachineConfig& machine, const DecoderConfig& model, const PlanConfig& plan,
             std::string& report) {
   Graph graph;
   try {
     graph = build_graph(model);
-    const Result r = simulate(machine, graph, plan, test::checked());
+    SimulateOptions options = test::checked();
+    RunStatistics counted;
+    options.on_statistics = [&counted](const RunStatistics& run) { counted = run; };
+    const Result r = simulate(machine, graph, plan, options);
+    report = lost_bytes(lower(graph, plan, machine).program, counted);
     if (!(r.iteration_time.value() > 0)) report = "no time passed";
     // Padding, repetition and recomputation only add work.
     if (r.flops_hardware.value() < r.flops_model.value() * (1 - 1e-9)) {
