@@ -51,7 +51,7 @@ Roofline job_roofline(const Inputs& inputs) {
   // fp32 runs at half the rate of 16 bits.
   r.vector_peak = 1 / table.rates.engines->vector_seconds(1, r.format);
   r.dram_bandwidth = table.rates.dram.dram;
-  r.sram_bandwidth = table.rates.dram.sram;
+  r.sram_bandwidth = table.rates.dram.sram.bandwidth.value();
   for (const OperatorCost& o : table.operators) {
     RooflineOperator mark;
     mark.name = o.name;
