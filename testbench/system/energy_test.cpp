@@ -102,12 +102,9 @@ TEST(EnergyOfARun, IsPrintedOnlyWhenTheMachineHasIt) {
   EXPECT_EQ(head(with_it.out), head(without.out).substr(0, head(with_it.out).size()));
 }
 
-TEST(EnergyOfARun, PowerOverTimeSumsToTheTotal) {
-  const PoweredJob job;
-  const std::string file = job.folder().path("power.csv");
-  const json e = energy(job, {"--power", file});
-  EXPECT_EQ(e, energy(job));
-  std::istringstream lines(read_text(file));
+/// Watts times time in a file of --power.
+double energy_of(const std::string& csv) {
+  std::istringstream lines(csv);
   std::string line;
   std::getline(lines, line);
   EXPECT_THAT(line, testing::StartsWith("from_s,to_s,matrix_w,vector_w,sram_w,dram_w,host_w,"));
@@ -116,11 +113,36 @@ TEST(EnergyOfARun, PowerOverTimeSumsToTheTotal) {
     const double from = std::stod(line), to = std::stod(line.substr(line.find(',') + 1));
     joules += (to - from) * std::stod(line.substr(line.rfind(',') + 1));
   }
+  return joules;
+}
+
+TEST(EnergyOfARun, PowerOverTimeSumsToTheTotal) {
+  const PoweredJob job;
+  const std::string file = job.folder().path("power.csv");
+  const json e = energy(job, {"--power", file});
+  EXPECT_EQ(e, energy(job));
+  const double joules = energy_of(read_text(file));
   EXPECT_NEAR(joules, e["total_j"].get<double>(), 1e-9 * joules);
 
   const Outcome refused = Job().run({"--power", file});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("machine 'small' has no energy section"));
+}
+
+// How closely the network is simulated changes times, not what is done.
+TEST(EnergyOfARun, OfEventsIsTheSameFlitByFlit) {
+  const PoweredJob job;
+  const std::string file = job.folder().path("power.csv");
+  const json message = energy(job);
+  const json flit = energy(job, {"--fidelity", "flit", "--set", "batch.global=2", "--power", file});
+  const json small = energy(job, {"--set", "batch.global=2"});
+  for (const char* category :
+       {"matrix", "vector", "sram", "dram", "links on-die", "links die-to-die"}) {
+    EXPECT_DOUBLE_EQ(of(flit, category), of(small, category)) << category;
+    EXPECT_LT(of(small, category), of(message, category)) << category;
+  }
+  const double joules = energy_of(read_text(file));
+  EXPECT_NEAR(joules, flit["total_j"].get<double>(), 1e-9 * joules);
 }
 
 }  // namespace
