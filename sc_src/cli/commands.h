@@ -12,6 +12,7 @@ void run_command(const std::vector<std::string>& arguments);
 void compare_command(const std::vector<std::string>& arguments);
 void describe_command(const std::vector<std::string>& arguments);
 void network_command(const std::vector<std::string>& arguments);
+void collective_command(const std::vector<std::string>& arguments);
 void program_command(const std::vector<std::string>& arguments);
 
 }  // namespace tilewright::cli

@@ -32,6 +32,8 @@ Usage:
                        show what the files mean: values with their origin, sizes, FLOPs
   tilewright network [--mesh WxH] [--traffic NAME] [--load LIST] [options]
                        drive the on-chip network with synthetic traffic: latency against load
+  tilewright collective --platform FILE --kind NAME --bytes SIZE [options]
+                       one all-reduce, all-gather, ... by itself: its time against lower bounds
   tilewright program --dump FILE --platform FILE --model FILE --plan FILE [options]
   tilewright program --run FILE --platform FILE [options]
                        write the tile programs of a job as text; run such a text
@@ -52,10 +54,12 @@ void dispatch(const std::vector<std::string>& arguments) {
       {"compare", compare_command},
       {"describe", describe_command},
       {"network", network_command},
+      {"collective", collective_command},
       {"program", program_command}};
   if (arguments.empty()) {
     throw InputError(
-        "no command given: run, compare, describe, network or program (see 'tilewright --help')");
+        "no command given: run, compare, describe, network, collective or program (see "
+        "'tilewright --help')");
   }
   const std::string& first = arguments.front();
   std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
@@ -74,9 +78,10 @@ void dispatch(const std::vector<std::string>& arguments) {
     const bool option = name.rfind('-', 0) == 0;
     throw InputError(fmt::format(
         "unknown {} '{}'{} (see 'tilewright --help')", option ? "option" : "command", name,
-        did_you_mean(name, option ? std::vector<std::string>{"--help", "--version"}
-                                  : std::vector<std::string>{"run", "compare", "describe",
-                                                             "network", "program", "help"})));
+        did_you_mean(name, option
+                               ? std::vector<std::string>{"--help", "--version"}
+                               : std::vector<std::string>{"run", "compare", "describe", "network",
+                                                          "collective", "program", "help"})));
   }
   command->second(first == "help" ? std::vector<std::string>{"--help"} : rest);
 }

@@ -412,6 +412,10 @@ void Sequencer::run(Picoseconds now, std::uint32_t tile, Core& c) {
 
 // Issues from one engine until it blocks, and notes on what.
 void Sequencer::advance(Picoseconds now, std::uint32_t tile, Core& c, unsigned engine) {
+  // A message of no bytes, or with no peer for this tile.
+  const auto is_skipped = [&c](const Instruction& ins) {
+    return is_empty(ins.share, c.rank) || (ins.skips && peer(c, ins) == index(kNoTile));
+  };
   for (;;) {
     c.blocked[engine] = kReady;
     const Segment* segment = nullptr;
@@ -479,10 +483,10 @@ void Sequencer::advance(Picoseconds now, std::uint32_t tile, Core& c, unsigned e
         break;
       }
       case Opcode::send:
-        if (!is_empty(ins.share, c.rank)) send(now, tile, c, ins);
+        if (!is_skipped(ins)) send(now, tile, c, ins);
         break;
       case Opcode::recv:
-        if (!is_empty(ins.share, c.rank) && !receive(tile, c, *segment, ins)) {
+        if (!is_skipped(ins) && !receive(tile, c, *segment, ins)) {
           c.channel = ins.channel;
           c.blocked[engine] = kMessage;
           return;

@@ -5,26 +5,6 @@
 
 namespace tilewright {
 
-namespace {
-
-const char* name_of(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-      return "all_reduce";
-    case CollectiveKind::reduce_scatter:
-      return "reduce_scatter";
-    case CollectiveKind::all_gather:
-      return "all_gather";
-    case CollectiveKind::all_to_all:
-      return "all_to_all";
-    case CollectiveKind::ring_step:
-      return "ring";
-  }
-  return "?";
-}
-
-}  // namespace
-
 void KernelBuilder::measure(const Operator& op, const Operand& operand) {
   Extents whole = op.extents;
   whole[Dim::batch] = o_.samples;
@@ -167,7 +147,7 @@ Access KernelBuilder::pass_on(KernelList& list, Phase phase, const std::string& 
   const Access next{tensor + ".ring" + std::to_string(step + 1), TensorClass::temporary,
                     block.bytes};
   list.collective(
-      tensor + "." + name_of(CollectiveKind::ring_step), phase,
+      tensor + "." + to_string(CollectiveKind::ring_step), phase,
       {CollectiveKind::ring_step, bit(axis), block.bytes * axes_[axis].degree, false, step}, block,
       next);
   return next;
@@ -175,7 +155,7 @@ Access KernelBuilder::pass_on(KernelList& list, Phase phase, const std::string& 
 
 void KernelBuilder::move(KernelList& list, Phase phase, const Collective& how, const Stored& from,
                          const Stored& to, const std::string& sized_as) const {
-  list.collective(from.name + "." + name_of(how.kind), phase, how,
+  list.collective(from.name + "." + to_string(how.kind), phase, how,
                   {from.name, from.cls, bytes(sized_as, from.layouts)},
                   {to.name, to.cls, bytes(sized_as, to.layouts)});
 }
@@ -200,7 +180,7 @@ int KernelBuilder::share_statistics(KernelList& list, const Operator& op,
       list.produce(statistics);
       shared = true;
     }
-    list.collective(statistics.tensor + "." + name_of(CollectiveKind::all_reduce), phase,
+    list.collective(statistics.tensor + "." + to_string(CollectiveKind::all_reduce), phase,
                     {CollectiveKind::all_reduce, bit(a), statistics.bytes}, statistics, statistics);
   }
   return shared ? passes - reducing : passes;

@@ -16,15 +16,16 @@ namespace {
 /// Writes the program of a placed plan whose stages are planned.
 class Lowering {
  public:
-  Lowering(const Graph& graph, const PlanConfig& plan, const Placement& placement,
-           StagePlanner& planner, LoweredPlan& out)
+  Lowering(const Graph& graph, const PlanConfig& plan, const MachineConfig& machine,
+           const Placement& placement, StagePlanner& planner, LoweredPlan& out)
       : graph_(graph),
         plan_(plan),
         placement_(placement),
         planner_(planner),
         schedule_(planner.schedule(0)),
         out_(out),
-        peers_(planner.splits().axes()),
+        members_(planner.splits().axes(), placement, machine, plan.collectives),
+        peers_(members_),
         state_(planner.splits(), planner.sharding(), plan.state_bytes()),
         beside_(planner.beside()) {}
 
@@ -476,6 +477,7 @@ class Lowering {
   StagePlanner& planner_;
   const Schedule& schedule_;  // of the largest replica; the others differ in micro-batches alone
   LoweredPlan& out_;
+  CollectiveMembers members_;
   PeerTables peers_;
   const StateWriter state_;
   const BackgroundChoice beside_;
@@ -501,7 +503,7 @@ LoweredPlan lower(const Graph& graph, const PlanConfig& plan, const MachineConfi
   out.placement = place(plan, machine);
   StagePlanner planner(graph, plan, machine, out.placement);
   out.stages = planner.plan_stages();
-  Lowering(graph, plan, out.placement, planner, out).run();
+  Lowering(graph, plan, machine, out.placement, planner, out).run();
   return out;
 }
 

@@ -2,41 +2,25 @@
 
 namespace tilewright {
 
-AxisShifts one_axis(std::size_t axis, int shift) {
-  AxisShifts shifts{};
-  shifts[axis] = shift;
-  return shifts;
-}
-
-AxisShifts PeerTables::wrapped(const AxisShifts& shifts) const {
-  AxisShifts result{};
-  for (std::size_t a = 0; a < axes_.size(); ++a) {
-    const int degree = axes_[a].degree;
-    result[a] = ((shifts[a] % degree) + degree) % degree;
+PeerTables::Run PeerTables::run(CollectiveKind kind, AxisSet axes, std::int64_t bytes,
+                                bool background) {
+  Run run;
+  run.schedule = members_.schedule(kind, axes, bytes);
+  const CollectiveAlgorithm algorithm = members_.algorithm(kind, axes, bytes);
+  for (const CollectiveTable& table : run.schedule.tables) {
+    const Key key(axes, algorithm, kind == CollectiveKind::broadcast, table.name);
+    const auto [number, is_new] = numbers_.emplace(key, static_cast<std::uint32_t>(tables_.size()));
+    if (is_new) tables_.push_back({key, kind, bytes});
+    const auto [channel, opened] = channels_.emplace(
+        std::make_pair(key, background), static_cast<std::uint16_t>(channel_names_.size()));
+    if (opened) {
+      channel_names_.push_back(members_.name(axes) + " " + table.name +
+                               (background ? " background" : ""));
+    }
+    const std::uint32_t to = kFixedPeers + 2 * number->second;
+    run.ways.push_back({to, to + 1, channel->second});
   }
-  return result;
-}
-
-std::uint32_t PeerTables::along(const AxisShifts& shifts) {
-  const AxisShifts key = wrapped(shifts);
-  const auto [it, added] =
-      numbers_.emplace(key, kFixedPeers + static_cast<std::uint32_t>(tables_.size()));
-  if (added) tables_.push_back(key);
-  return it->second;
-}
-
-std::uint16_t PeerTables::channel(const AxisShifts& shifts, bool background) {
-  const AxisShifts key = wrapped(shifts);
-  const auto [it, added] = channels_.emplace(std::make_pair(key, background),
-                                             static_cast<std::uint16_t>(channel_names_.size()));
-  if (!added) return it->second;
-  std::string name;
-  for (std::size_t a = 0; a < axes_.size(); ++a) {
-    if (key[a] != 0)
-      name += (name.empty() ? "" : " ") + axes_[a].name + " +" + std::to_string(key[a]);
-  }
-  channel_names_.push_back(name + (background ? " background" : ""));
-  return it->second;
+  return run;
 }
 
 Channel PeerTables::stage_channel(SlotPhase phase, int chunk, std::uint16_t lane) {
@@ -52,22 +36,25 @@ Channel PeerTables::stage_channel(SlotPhase phase, int chunk, std::uint16_t lane
   return static_cast<Channel>(it->second);
 }
 
-void PeerTables::fill(TileGroup& group, const Placement& placement, int stage, int replica) const {
-  const int ranks = static_cast<int>(group.tiles.size());
-  group.peers.resize(kFixedPeers + tables_.size());
+void PeerTables::fill(TileGroup& group, const Placement& placement, int stage, int replica) {
+  const auto ranks = static_cast<int>(group.tiles.size());
+  group.peers.resize(kFixedPeers + 2 * tables_.size());
+  if (known_stage_ != stage) known_.clear();
+  known_stage_ = stage;
   for (std::size_t t = 0; t < tables_.size(); ++t) {
-    auto& peers = group.peers[kFixedPeers + t];
-    peers.reserve(group.tiles.size());
-    for (int r = 0; r < ranks; ++r) {
-      const int of_stage = replica * ranks + r;
-      int peer = of_stage;
-      for (std::size_t a = 0; a < axes_.size(); ++a) {
-        const int position = of_stage / axes_[a].stride % axes_[a].degree;
-        const int moved = (position + tables_[t][a]) % axes_[a].degree;
-        peer += (moved - position) * axes_[a].stride;
+    const auto& [axes, algorithm, rooted, name] = tables_[t].key;
+    auto& peers = known_[{tables_[t].kind, axes, tables_[t].bytes}];
+    if (peers.empty()) peers = members_.peers(tables_[t].kind, axes, tables_[t].bytes, stage);
+    const auto fill = [&](std::size_t number, const std::vector<int>& of_stage) {
+      auto& table = group.peers[kFixedPeers + number];
+      table.reserve(group.tiles.size());
+      for (int r = 0; r < ranks; ++r) {
+        const int peer = of_stage[static_cast<std::size_t>(replica * ranks + r)];
+        table.push_back(peer < 0 ? kNoTile : placement.tile(stage, peer / ranks, peer % ranks));
       }
-      peers.push_back(placement.tile(stage, peer / ranks, peer % ranks));
-    }
+    };
+    fill(2 * t, peers.at(name).to);
+    fill(2 * t + 1, peers.at(name).from);
   }
 }
 

@@ -1,7 +1,6 @@
 // Where the messages of a plan's programs go: peer tables and channels.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -9,10 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include <tilewright/plan/partition.h>
 #include <tilewright/plan/placement.h>
 #include <tilewright/plan/schedule.h>
 #include <tilewright/program/program.h>
+
+#include "collective_members.h"
 
 namespace tilewright {
 
@@ -27,22 +27,25 @@ constexpr std::uint32_t kFixedPeers = 3;
 /// Program::channels that every plan has; those of PeerTables follow.
 enum class Channel : std::uint16_t { forward, backward, tied };
 
-/// Steps along each axis of the ranks of a stage.
-using AxisShifts = std::array<int, kMaxAxes>;
-AxisShifts one_axis(std::size_t axis, int shift);
-
 /// Numbers the peer tables and channels of collectives as segments come to need them. Segments are
 /// shared between groups, so the numbers are the same in all of them.
 class PeerTables {
  public:
-  explicit PeerTables(const std::vector<GroupAxis>& axes) : axes_(axes) {}
+  explicit PeerTables(CollectiveMembers& members) : members_(members) {}
 
-  /// The table in which each rank's peer is the one so many steps further along every axis, around
-  /// its end.
-  std::uint32_t along(const AxisShifts& shifts);
-  /// The channel of messages sent so many steps along every axis: a tile receives a channel from
-  /// one source. Background calls have their own.
-  std::uint16_t channel(const AxisShifts& shifts, bool background);
+  /// A collective as the groups of its axes run it.
+  struct Run {
+    CollectiveSchedule schedule;
+    /// By table of the schedule: where its messages go and come from, and their channel. A tile
+    /// receives a channel from one source. Background calls have channels of their own.
+    struct Way {
+      std::uint32_t to = 0, from = 0;
+      std::uint16_t channel = 0;
+    };
+    std::vector<Way> ways;
+  };
+  Run run(CollectiveKind kind, AxisSet axes, std::int64_t bytes, bool background);
+
   /// The channel of what a chunk of a stage receives from another stage; of its own by lane, where
   /// messages are taken in another order than they are sent (message_lanes()).
   Channel stage_channel(SlotPhase phase, int chunk, std::uint16_t lane);
@@ -50,18 +53,29 @@ class PeerTables {
   const std::vector<std::string>& channels() const { return channel_names_; }
 
   /// Fills a group's tables, all that are numbered so far.
-  void fill(TileGroup& group, const Placement& placement, int stage, int replica) const;
+  void fill(TileGroup& group, const Placement& placement, int stage, int replica);
 
  private:
-  AxisShifts wrapped(const AxisShifts& shifts) const;
+  /// Collectives that send to the same members: of these axes with this algorithm, the way from a
+  /// root or not, by the table of this name.
+  using Key = std::tuple<AxisSet, CollectiveAlgorithm, bool, std::string>;
+  struct Table {
+    Key key;
+    CollectiveKind kind;  // of a collective that uses it
+    std::int64_t bytes;
+  };
 
-  const std::vector<GroupAxis>& axes_;
-  std::vector<AxisShifts> tables_;
-  std::map<std::pair<AxisShifts, bool>, std::uint16_t> channels_;
+  using Known = std::tuple<CollectiveKind, AxisSet, std::int64_t>;
+
+  CollectiveMembers& members_;
+  std::vector<Table> tables_;  // each is two of TileGroup::peers: to, from
+  std::map<Key, std::uint32_t> numbers_;
+  int known_stage_ = -1;
+  std::map<Known, std::map<std::string, CollectiveMembers::Peers>> known_;  // of that stage
+  std::map<std::pair<Key, bool>, std::uint16_t> channels_;
   std::map<std::tuple<SlotPhase, int, std::uint16_t>, std::uint16_t> stage_channels_;
   std::vector<std::string> channel_names_{"pipeline forward", "pipeline backward",
                                           "tied embedding"};
-  std::map<AxisShifts, std::uint32_t> numbers_;
 };
 
 }  // namespace tilewright

@@ -263,6 +263,42 @@ void read_plan_schedule(const Section& root, const std::string& plan_path, PlanC
   }
 }
 
+/// Algorithms by kind of collective, for all axes, and for single axes what differs there.
+void read_collectives(const Section& root, PlanConfig& plan) {
+  if (!root.has("collectives")) return;
+  using Algorithm = std::optional<CollectiveAlgorithm>;
+  std::vector<std::pair<std::string, Algorithm>> names{{"auto", {}}};
+  for (std::size_t a = 0; a < kCollectiveAlgorithms; ++a) {
+    const auto algorithm = static_cast<CollectiveAlgorithm>(a);
+    names.emplace_back(to_string(algorithm), algorithm);
+  }
+  if (!root.is_map("collectives")) {
+    const auto choice = root.choice<Algorithm>("collectives", {{"auto", {}}}, "auto");
+    for (std::size_t k = 0; k < kCollectiveKinds; ++k) {
+      plan.collectives.set("", static_cast<CollectiveKind>(k), {choice, root.where("collectives")});
+    }
+    return;
+  }
+  const auto read = [&](const Section& map, const std::string& axis) {
+    for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
+                                      CollectiveKind::all_gather, CollectiveKind::all_to_all}) {
+      const std::string key = to_string(kind);
+      if (!map.has(key)) continue;
+      const auto choice = map.choice<Algorithm>(key, names, "auto");
+      if (choice) {
+        const std::string reason = runs_not(kind, *choice);
+        if (!reason.empty()) map.fail(key, reason);
+      }
+      plan.collectives.set(axis, kind, {choice, map.where(key)});
+    }
+  };
+  const Section map = root.section("collectives");
+  read(map, "");
+  for (const GroupAxis& axis : make_axes(plan)) {
+    if (map.has(axis.name)) read(map.section(axis.name), axis.name);
+  }
+}
+
 /// What only training does, and what is left of it in inference.
 void read_training(const Section& root, PlanConfig& plan) {
   const bool inference = plan.mode == Mode::inference;
@@ -425,6 +461,7 @@ PlanConfig read_plan(const Document& document) {
       "mode", {{"training", Mode::training}, {"inference", Mode::inference}}, "training");
   read_parallelism(root.section("parallelism"), plan);
   read_partition(root, plan);
+  read_collectives(root, plan);
   read_batch(root.section("batch"), plan);
   if (root.has("sequence")) plan.sequence = root.integer("sequence", 1, kMaxSequence);
   plan.where_sequence = root.where("sequence");

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <tuple>
 
 #include <tilewright/base/error.h>
 
@@ -429,7 +428,7 @@ void SegmentWriter::collective(const CollectiveRun& run, const Collective& what,
     if ((what.axes >> a & 1u) != 0) ranks *= axes_[a].degree;
   }
   if (ranks < 2 || what.bytes == 0) return;
-  // The ring streams through the SRAM: the first chunk of a tensor in DRAM starts it, and its last
+  // Messages stream through the SRAM: the first part of a tensor in DRAM starts them, and the last
   // step of reduction (or the first of forwarding) waits for the rest.
   Waits first = gate_, all;
   append_ready(from.tensor, first);
@@ -443,14 +442,7 @@ void SegmentWriter::collective(const CollectiveRun& run, const Collective& what,
     first = {cut ? l | kHead : l};
     all = {l};
   }
-  Waits streaming, done;
-  if (what.kind == CollectiveKind::all_to_all) {
-    all.insert(all.end(), first.begin(), first.end());
-    streaming = all;
-    done = exchange_all(run, what, all);
-  } else {
-    std::tie(streaming, done) = ring(run, what, first, all);
-  }
+  auto [streaming, done] = exchange(run, what, first, all);
   const bool one_step = what.kind == CollectiveKind::ring_step;
   if (one_step && what.accumulate) append_ready(to.tensor, done);
   ready_[to.tensor] = done;
@@ -464,86 +456,64 @@ void SegmentWriter::collective(const CollectiveRun& run, const Collective& what,
   }
 }
 
-std::pair<SegmentWriter::Waits, SegmentWriter::Waits> SegmentWriter::ring(const CollectiveRun& run,
-                                                                          const Collective& what,
-                                                                          const Waits& first,
-                                                                          const Waits& all) {
-  const auto axis = static_cast<std::size_t>(__builtin_ctz(what.axes));
-  const std::int64_t p = axes_[axis].degree;
+std::pair<SegmentWriter::Waits, SegmentWriter::Waits> SegmentWriter::exchange(
+    const CollectiveRun& run, const Collective& what, const Waits& first, const Waits& all) {
+  std::int64_t bytes = what.bytes;
+  std::uint32_t ranks = 1, stride = 0;
+  for (std::size_t a = axes_.size(); a-- > 0;) {
+    if ((what.axes >> a & 1u) == 0) continue;
+    ranks *= static_cast<std::uint32_t>(axes_[a].degree);
+    stride = static_cast<std::uint32_t>(axes_[a].stride);
+  }
+  // Of a tensor that all ranks hold together each one exchanges its part.
+  if (what.kind == CollectiveKind::all_to_all) bytes = (bytes + ranks - 1) / ranks;
+  const PeerTables::Run plan = peers_.run(what.kind, what.axes, bytes, run.background);
+  const std::vector<CollectiveOp>& ops = plan.schedule.ops;
+  const std::uint32_t last_sum = plan.schedule.last_sum;
+  // Sums may begin when the first part is there; by its last message of sums a table has seen all.
+  std::vector<std::uint32_t> last_of_table(plan.schedule.tables.size(), kNoOp);
+  for (std::uint32_t i = 0; last_sum != kNoOp && i < last_sum; ++i) {
+    if (ops[i].send) last_of_table[ops[i].table] = i;
+  }
+  const auto with_all = [&](Waits waits) {
+    waits.insert(waits.end(), all.begin(), all.end());
+    return waits;
+  };
+  const Waits whole_input = with_all(first);
   const std::uint16_t name = program_.intern(run.name);
-  const std::uint16_t channel = peers_.channel(one_axis(axis, 1), run.background);
-  const std::uint32_t next = peers_.along(one_axis(axis, 1));
-  const std::uint32_t previous = peers_.along(one_axis(axis, -1));
-  const auto chunk = [&](std::int64_t offset) {
-    return Share(static_cast<std::uint64_t>(what.bytes), static_cast<std::uint32_t>(p),
-                 static_cast<std::uint32_t>(((offset % p) + p) % p),
-                 static_cast<std::uint32_t>(axes_[axis].stride));
-  };
-  const auto step = [&](const Share& send, const Share& recv, const Waits& after) {
-    message(Opcode::send, name, run.phase, run.cause, channel, next, send, after);
-    return message(Opcode::recv, name, run.phase, run.cause, channel, previous, recv, {});
-  };
-  Waits after = first, streaming = first;
-  if (what.kind == CollectiveKind::ring_step) {
-    after.insert(after.end(), all.begin(), all.end());
-    after = {step(chunk(-what.step), chunk(-1 - what.step), after)};
-    return {after, after};
-  }
-  const std::int64_t last = p - 2;
-  const bool reduces =
-      what.kind == CollectiveKind::all_reduce || what.kind == CollectiveKind::reduce_scatter;
-  if (reduces) {
-    // Rank r ends with chunk r (reduce-scatter) or, when it goes on round the ring, with r+1.
-    const std::int64_t shift = what.kind == CollectiveKind::reduce_scatter ? -1 : 0;
-    for (std::int64_t i = 0; i <= last; ++i) {
-      if (i == last && i > 0) after.insert(after.end(), all.begin(), all.end());
-      after = {step(chunk(shift - i), chunk(shift - 1 - i), after)};
+  const std::uint32_t come = static_cast<std::uint32_t>(what.step) % ranks;
+  std::vector<std::uint32_t> written(ops.size());
+  bool has_all = last_sum == kNoOp;
+  Waits streaming = whole_input, done = whole_input;
+  for (std::uint32_t i = 0; i < ops.size(); ++i) {
+    const CollectiveOp& op = ops[i];
+    const PeerTables::Run::Way& way = plan.ways[op.table];
+    const Share share = op.rotation ? Share(static_cast<std::uint64_t>(what.bytes), ranks,
+                                            (*op.rotation + ranks - come) % ranks, stride)
+                                    : whole(op.bytes);
+    if (!op.send) {
+      written[i] =
+          message(Opcode::recv, name, run.phase, run.cause, way.channel, way.from, share, {});
+      done = {written[i]};
+      if (i == last_sum) {
+        streaming = done;
+        if (!has_all) done = with_all(done);
+      }
+      continue;
     }
-    streaming = after;
-    if (last == 0) after.insert(after.end(), all.begin(), all.end());
-  }
-  if (what.kind == CollectiveKind::all_reduce || what.kind == CollectiveKind::all_gather) {
-    const std::int64_t shift = what.kind == CollectiveKind::all_reduce ? 1 : 0;
-    if (!reduces) {
-      after.insert(after.end(), all.begin(), all.end());
-      streaming = after;
+    Waits waits = last_sum == kNoOp ? whole_input : first;
+    if (op.after != kNoOp) {
+      waits = {written[op.after]};
+      if (i == last_of_table[op.table] || (!has_all && i > last_sum)) {
+        waits = with_all(waits);
+        has_all = true;
+      }
     }
-    for (std::int64_t i = 0; i <= last; ++i) {
-      after = {step(chunk(shift - i), chunk(shift - 1 - i), after)};
-    }
+    written[i] =
+        message(Opcode::send, name, run.phase, run.cause, way.channel, way.to, share, waits);
   }
-  return {streaming, after};
-}
-
-SegmentWriter::Waits SegmentWriter::exchange_all(const CollectiveRun& run, const Collective& what,
-                                                 const Waits& all) {
-  std::vector<std::size_t> axes;
-  std::int64_t ranks = 1;
-  for (std::size_t a = 0; a < axes_.size(); ++a) {
-    if ((what.axes >> a & 1u) == 0 || axes_[a].degree < 2) continue;
-    axes.push_back(a);
-    ranks *= axes_[a].degree;
-  }
-  // Of its 1/ranks of the tensor a rank keeps, and sends each other one, as large a part again.
-  const std::int64_t part = (what.bytes + ranks * ranks - 1) / (ranks * ranks);
-  const std::uint16_t name = program_.intern(run.name);
-  const auto shifts = [&](std::int64_t rank, int sign) {
-    AxisShifts s{};
-    for (const std::size_t a : axes) {
-      s[a] = sign * static_cast<int>(rank % axes_[a].degree);
-      rank /= axes_[a].degree;
-    }
-    return s;
-  };
-  Waits got;
-  for (std::int64_t i = 1; i < ranks; ++i) {
-    const std::uint16_t channel = peers_.channel(shifts(i, 1), run.background);
-    message(Opcode::send, name, run.phase, run.cause, channel, peers_.along(shifts(i, 1)),
-            whole(part), all);
-    got = {message(Opcode::recv, name, run.phase, run.cause, channel, peers_.along(shifts(i, -1)),
-                   whole(part), {})};
-  }
-  return got;
+  if (what.kind == CollectiveKind::ring_step) streaming = done;
+  return {streaming, done};
 }
 
 void SegmentWriter::send(const std::string& tensor, const std::vector<std::int64_t>& parts,

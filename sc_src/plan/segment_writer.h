@@ -62,10 +62,8 @@ class SegmentWriter {
               const std::vector<std::int64_t>& send = {}, Channel channel = Channel::forward,
               Peers to = Peers::stage_next);
 
-  /// Converts `from` into `to` (the same tensor for an all-reduce). Reduce-scatter and all-gather
-  /// are degree-1 steps of one chunk around the ring of the axis, an all-reduce one after the
-  /// other; in an all-to-all every rank sends every other one what it needs. What adds up to
-  /// `from` in a ring_step must have been join()ed.
+  /// Converts `from` into `to` (the same tensor for an all-reduce), by the algorithm that the plan
+  /// chooses. What adds up to `from` in a ring_step must have been join()ed.
   void collective(const CollectiveRun& run, const Collective& what, const Access& from,
                   const Access& to);
   /// Sends a tensor that is complete.
@@ -90,12 +88,10 @@ class SegmentWriter {
                         std::uint16_t channel, std::uint32_t peer, Share share, const Waits& after);
   std::uint32_t stage_message(Opcode op, Phase phase, Channel channel, Peers peer,
                               std::int64_t bytes, const Waits& after);
-  /// The two families of collectives: around the ring of an axis, and straight to every rank. Take
-  /// what the first message and what the whole waits for; return what the first of the result and
-  /// all of it wait for.
-  std::pair<Waits, Waits> ring(const CollectiveRun& run, const Collective& what, const Waits& first,
-                               const Waits& all);
-  Waits exchange_all(const CollectiveRun& run, const Collective& what, const Waits& all);
+  /// The messages of a collective. Takes what the first message and what the whole waits for;
+  /// returns what the first of the result and all of it wait for.
+  std::pair<Waits, Waits> exchange(const CollectiveRun& run, const Collective& what,
+                                   const Waits& first, const Waits& all);
   std::uint32_t compute(std::uint16_t name, Phase phase, std::uint32_t shape, Engine engine,
                         std::uint32_t begin, std::uint32_t amount, const Waits& after);
   /// Stores `bytes` that become available from `first` on and are complete after `last`: all but

@@ -168,6 +168,7 @@ std::vector<Record> account(const Program& program) {
     for (const auto& [key, sum] : totals) {
       const auto [receives, channel, table] = key;
       for (std::size_t rank = 0; rank < group.tiles.size(); ++rank) {
+        if (group.peers[table][rank] == kNoTile) continue;
         const std::uint32_t self = index(group.tiles[rank]);
         const std::uint32_t peer = index(group.peers[table][rank]);
         records.push_back({receives ? self : peer, channel, receives ? peer : self, receives,

@@ -249,13 +249,13 @@ void check_background(const Program& program, const TileGroup& group, const Mess
   }
 }
 
-/// The peer tables that the segments in `called` use.
-void check_peers(const Program& program, const TileGroup& group, const TileOwners& owners,
+/// The peer tables that the segments in `called` use. Marks the instructions that some tiles skip.
+void check_peers(Program& program, const TileGroup& group, const TileOwners& owners,
                  const std::vector<std::uint32_t>& called, const Messages& messages) {
-  std::vector<bool> seen_table(group.peers.size());
+  std::vector<bool> seen_table(group.peers.size()), sparse(group.peers.size());
   for (const std::uint32_t s : called) {
     for (const std::uint32_t i : messages[s]) {
-      const Instruction& code = program.segments[s].code[i];
+      Instruction& code = program.segments[s].code[i];
       const auto refuse = [&](const std::string& message) {
         fail_in(program, group, s, i, message);
       };
@@ -263,7 +263,10 @@ void check_peers(const Program& program, const TileGroup& group, const TileOwner
         refuse(fmt::format("peer table {} does not exist; the group has {}", code.operand,
                            group.peers.size()));
       }
-      if (seen_table[code.operand]) continue;
+      if (seen_table[code.operand]) {
+        code.skips = code.skips || sparse[code.operand];
+        continue;
+      }
       seen_table[code.operand] = true;
       const auto& table = group.peers[code.operand];
       if (table.size() != group.tiles.size()) {
@@ -271,15 +274,18 @@ void check_peers(const Program& program, const TileGroup& group, const TileOwner
                            code.operand, table.size(), group.tiles.size()));
       }
       for (std::size_t rank = 0; rank < table.size(); ++rank) {
+        if (table[rank] == kNoTile) {
+          code.skips = sparse[code.operand] = true;
+          continue;
+        }
         if (table[rank] == group.tiles[rank]) {
           refuse(fmt::format("peer table {} makes rank {} (tile {}) its own peer", code.operand,
                              rank, index(table[rank])));
         }
         if (owners.count(index(table[rank])) == 0) {
-          refuse(fmt::format(
-              "peer table {} gives rank {} the peer {}, which belongs to no group", code.operand,
-              rank,
-              table[rank] == kNoTile ? "'no tile'" : fmt::format("tile {}", index(table[rank]))));
+          refuse(
+              fmt::format("peer table {} gives rank {} the peer tile {}, which belongs to no group",
+                          code.operand, rank, index(table[rank])));
         }
       }
     }
@@ -337,6 +343,7 @@ void Program::seal() {
     segment.ends.clear();
     for (std::uint32_t i = 0; i < segment.code.size(); ++i) {
       check_instruction(*this, s, i);
+      segment.code[i].skips = false;
       const Instruction& code = segment.code[i];
       segment.streams[static_cast<std::size_t>(code.engine)].push_back(i);
       if (code.until != kNone) {

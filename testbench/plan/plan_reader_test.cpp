@@ -386,5 +386,35 @@ TEST(Plans, TheExamplesFitTheirModelsAndMachines) {
   }
 }
 
+TEST(PlanReader, CollectivesByKindAndAxis) {
+  using Kind = CollectiveKind;
+  using Algorithm = CollectiveAlgorithm;
+  const std::string plan(kPlan);
+  const CollectiveChoices usual = read(plan).collectives;
+  EXPECT_EQ(usual.of("tensor", Kind::all_reduce).algorithm, Algorithm::ring);
+  EXPECT_EQ(usual.of("tensor", Kind::all_to_all).algorithm, Algorithm::direct);
+  const CollectiveChoices all = read(plan + "collectives: auto\n").collectives;
+  EXPECT_EQ(all.of("data", Kind::all_gather).algorithm, std::nullopt);
+  const CollectiveChoices some = read(plan +
+                                      "collectives: { all_reduce: two-rings, data: { all_reduce: "
+                                      "auto, all_gather: direct } }\n")
+                                     .collectives;
+  EXPECT_EQ(some.of("tensor", Kind::all_reduce).algorithm, Algorithm::two_rings);
+  EXPECT_EQ(some.of("data", Kind::all_reduce).algorithm, std::nullopt);
+  EXPECT_EQ(some.of("data", Kind::all_gather).algorithm, Algorithm::direct);
+  EXPECT_EQ(some.of("data", Kind::reduce_scatter).algorithm, Algorithm::ring);
+  EXPECT_EQ(some.of("data", Kind::all_reduce).where, "p.yaml:5: collectives.data.all_reduce");
+  const std::pair<const char*, const char*> wrong[] = {
+      {"collectives: ring\n", "'ring'"},
+      {"collectives: { all_reduce: rings }\n", "did you mean 'ring'"},
+      {"collectives: { all_to_all: tree }\n", "tree cannot run all_to_all"},
+      {"collectives: { broadcast: tree }\n", "'broadcast'"},
+      {"collectives: { depth: { all_reduce: ring } }\n", "'depth'"},
+      {"collectives: { data: { reduce: ring } }\n", "'reduce'"}};
+  for (const auto& [text, expected] : wrong) {
+    EXPECT_THAT(error_of(plan + text), AllOf(HasSubstr("p.yaml:5: "), HasSubstr(expected))) << text;
+  }
+}
+
 }  // namespace
 }  // namespace tilewright

@@ -1,6 +1,7 @@
 // Bytes that each axis of parallelism injects, against closed forms (model.md §9).
 #include <gtest/gtest.h>
 
+#include <tilewright/base/error.h>
 #include <tilewright/plan/lower.h>
 #include <tilewright/workload/decoder.h>
 
@@ -53,6 +54,7 @@ std::int64_t sent(const LoweredPlan& lowered, const std::string& prefix) {
         for (const Instruction& i : program.segments[call.segment].code) {
           if (i.op != Opcode::send || program.channels[i.channel].rfind(prefix, 0) != 0) continue;
           for (std::uint32_t r = 0; r < g.tiles.size(); ++r) {
+            if (g.peers[i.operand][r] == kNoTile) continue;
             bytes += static_cast<std::int64_t>(i.share.bytes(g.first_rank + r));
           }
         }
@@ -73,6 +75,40 @@ TEST(Volume, TensorIsFourAllReducesPerLayerAndSixWithRecomputation) {
     EXPECT_EQ(sent(lower(g, p, mesh()), "tensor"), kLayers * kMicroBatches * 4 * all_reduce);
     p.recomputation = Recomputation::full;
     EXPECT_EQ(sent(lower(g, p, mesh()), "tensor"), kLayers * kMicroBatches * 6 * all_reduce);
+  }
+}
+
+TEST(Volume, EveryAlgorithmOfAnAllReduceMovesAsMuch) {
+  PlanConfig p = plan();
+  p.tensor = 8;
+  p.data = 4;
+  p.global_batch *= 4;
+  const Graph g = build_graph(trunk());
+  const LoweredPlan ring = lower(g, p, mesh());
+  for (const CollectiveAlgorithm a :
+       {CollectiveAlgorithm::two_rings, CollectiveAlgorithm::row_column,
+        CollectiveAlgorithm::halving_doubling, CollectiveAlgorithm::direct,
+        CollectiveAlgorithm::tree}) {
+    SCOPED_TRACE(to_string(a));
+    p.collectives.set("", CollectiveKind::all_reduce, {a, ""});
+    const LoweredPlan other = lower(g, p, mesh());
+    // Trees cut the whole into pieces, which are rounded up.
+    EXPECT_NEAR(static_cast<double>(sent(other, "tensor")) / sent(ring, "tensor"), 1, 1e-3);
+    EXPECT_NEAR(static_cast<double>(sent(other, "data")) / sent(ring, "data"), 1, 1e-3);
+  }
+  // Over the data axis alone.
+  p.collectives = {};
+  p.collectives.set("data", CollectiveKind::all_reduce,
+                    {CollectiveAlgorithm::halving_doubling, "p.yaml:9: collectives.data"});
+  EXPECT_EQ(sent(lower(g, p, mesh()), "data ^2"), sent(ring, "data") / 3);
+  p.data = 3;
+  try {
+    lower(g, p, mesh());
+    FAIL() << "runs";
+  } catch (const InputError& e) {
+    EXPECT_EQ(e.what(),
+              std::string("p.yaml:9: collectives.data: all_reduce over axis data: halving-doubling "
+                          "needs a number of ranks that is a power of two; a group has 3"));
   }
 }
 

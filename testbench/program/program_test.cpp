@@ -407,7 +407,8 @@ TEST(Program, FaultsOfGroupsAndShapes) {
   const Fault faults[] = {
       {"foreign peer", [](Program& p) { p.groups[0].peers[0][1] = static_cast<TileId>(77); },
        "tile 77"},
-      {"no peer", [](Program& p) { p.groups[0].peers[0][1] = kNoTile; }, "'no tile'"},
+      {"no peer", [](Program& p) { p.groups[0].peers[0][1] = kNoTile; },
+       "rank 1 (tile 1) sends none"},
       {"no tiles", [](Program& p) { p.groups[0].tiles.clear(); }, "has no tiles"},
       {"tile twice", [](Program& p) { p.groups[0].tiles[1] = p.groups[0].tiles[0]; },
        "tile 0 is in group 'stage 0' and in group 'stage 0'"},

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <tilewright/plan/blocking.h>
+#include <tilewright/plan/collective.h>
 #include <tilewright/plan/partition.h>
 #include <tilewright/plan/plan.h>
 #include <tilewright/plan/recomputation.h>
@@ -38,14 +39,6 @@ struct Access {
   std::string tensor;
   TensorClass cls = TensorClass::temporary;
   std::int64_t bytes = 0;
-};
-
-enum class CollectiveKind : std::uint8_t {
-  all_reduce,
-  reduce_scatter,
-  all_gather,
-  all_to_all,
-  ring_step,  ///< one step of an all_gather or a reduce_scatter: a part goes to the next rank
 };
 
 /// A conversion of reads[0] into writes[0] over one axis of the ranks; an all_to_all over all axes

@@ -11,6 +11,7 @@
 
 #include <tilewright/base/config.h>
 #include <tilewright/machine/machine.h>
+#include <tilewright/plan/collective.h>
 #include <tilewright/plan/offload.h>
 #include <tilewright/plan/recomputation.h>
 #include <tilewright/plan/schedule.h>
@@ -98,6 +99,7 @@ struct PlanConfig {
   /// of. 1: the optimiser state, 2: and the gradients, 3: and the weights.
   int zero = 0;
   Overlap overlap;
+  CollectiveChoices collectives;
   /// Every tensor rank sends its part of a stage's output, and the next stage gathers them
   /// (arXiv 2104.04473 §4.1). Without effect when the output is cut already.
   bool scatter_gather = false;

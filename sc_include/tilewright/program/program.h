@@ -99,6 +99,8 @@ struct Instruction {
   Space space = Space::dram;  ///< load, store, allocate, release
   std::uint16_t name = 0;     ///< Program::names: the operator or collective it came from
   std::uint16_t channel = 0;  ///< send, recv
+  /// send, recv: some tiles have no peer in their table, and skip it. Filled by Program::seal().
+  bool skips = false;
   /// One for each other engine whose completions can matter (net_send completes at issue).
   Dependences after{kNone, kNone, kNone, kNone};
   std::uint32_t operand = 0;  ///< compute: shape; send, recv: peer table
@@ -166,8 +168,9 @@ struct TileGroup {
   /// overlap with what the tiles compute. They do not compute themselves, and a channel that they
   /// use belongs to them alone.
   std::vector<Call> background;
-  /// Peer tables by Instruction::operand: for each of `tiles` the other end. A table that an
-  /// instruction of this group's calls uses must have one entry per tile.
+  /// Peer tables by Instruction::operand: for each of `tiles` the other end, or kNoTile: it skips
+  /// the instruction. A table that an instruction of this group's calls uses must have one entry
+  /// per tile.
   std::vector<std::vector<TileId>> peers;
   std::uint64_t sram_resident = 0;  ///< bytes per tile allocated for the whole iteration
   std::uint64_t dram_resident = 0;
