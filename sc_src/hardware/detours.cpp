@@ -107,4 +107,13 @@ Detours::Way Detours::find(std::uint32_t from, std::uint32_t to) {
   return way;
 }
 
+std::unique_ptr<Detours> make_detours(const Topology& topology, const std::string& routing) {
+  if (!topology.defective()) return nullptr;
+  if (topology.torus() || (routing != "xy" && routing != "yx")) {
+    throw InputError("noc.routing: '" + routing + "' " + (topology.torus() ? "on a torus " : "") +
+                     "does not go round dead tiles and links; allowed: xy, yx on a mesh");
+  }
+  return std::make_unique<Detours>(topology, routing == "yx");
+}
+
 }  // namespace tilewright

@@ -53,10 +53,6 @@ void refuse_what_has_no_routers(const MachineConfig& m) {
     refuse("noc.switching '" + m.noc.switching + "'",
            "is of whole messages, while flits go through virtual channels");
   }
-  if (!m.defects.dead_tiles.empty() || !m.defects.dead_links.empty()) {
-    refuse("a mesh with dead tiles or links",
-           "wants routes of several legs, each with virtual channels of its own");
-  }
 }
 
 }  // namespace

@@ -50,7 +50,9 @@ FlitNetwork::FlitNetwork(const FlitConfig& config, Topology topology, EventQueue
   lanes_ = config.direct_terminals ? kDirections : 1;
   stride_ = std::max<std::uint32_t>(vcs_, lanes_);
   all_vcs_ = vcs_ == 32 ? ~Mask{0} : (Mask{1} << vcs_) - 1;
-  const unsigned classes = routing_classes_ = routing_->classes();
+  detours_ = make_detours(topology_, config.routing);
+  const unsigned classes = classes_ =
+      detours_ ? std::min<unsigned>(vcs_, kMaxClasses) : routing_->classes();
   if (vcs_ < classes) {
     throw InputError(routing_name + " needs " + std::to_string(classes) +
                      " virtual channels; there are " + std::to_string(vcs_));
@@ -212,9 +214,7 @@ Path FlitNetwork::path(std::uint32_t from, std::uint32_t to) {
   p.source = from;
   p.destination = to;
   for (std::uint32_t node = from; node != to;) {
-    const auto [dx, dy] = topology_.hops(node, to);
-    p.dx = static_cast<std::int16_t>(dx);
-    p.dy = static_cast<std::int16_t>(dy);
+    aim(p, node);
     const auto port = static_cast<unsigned>(__builtin_ctz(routing_->ways(p, node)));
     const OutputUnit& out = routers_[node].out[port];
     ++path.hops;
@@ -275,13 +275,55 @@ bool FlitNetwork::stalled(std::uint32_t router, unsigned port) const {
   return (x ^ (x >> 31)) < stall_below_;
 }
 
-/// Which of its source's lanes a packet takes: that of its first link, where the routing leaves a
-/// choice the one with fewest flits.
-unsigned FlitNetwork::lane_of(Packet& p) const {
-  if (lanes_ == 1) return 0;
-  const auto [dx, dy] = topology_.hops(p.source, p.destination);
+/// Sets the hops that a packet at `router` has to go on its leg. Returns the leg's number.
+unsigned FlitNetwork::aim(Packet& p, std::uint32_t router) {
+  std::uint32_t end = p.destination;
+  const unsigned leg = detours_ ? leg_at(p, router, end) : 0;
+  const auto [dx, dy] = topology_.hops(router, end);
   p.dx = static_cast<std::int16_t>(dx);
   p.dy = static_cast<std::int16_t>(dy);
+  return leg;
+}
+
+/// The leg of a packet's way on which it leaves `router`, and where it ends. The packets of one
+/// message are at different places, so it is found by the place: ways are shortest and pass no tile
+/// twice.
+unsigned FlitNetwork::leg_at(const Packet& p, std::uint32_t router, std::uint32_t& end) {
+  const bool y_first = config_.routing == "yx";
+  const int x = topology_.x(router), y = topology_.y(router);
+  const auto between = [](int at, int a, int b) {
+    return std::min(a, b) <= at && at <= std::max(a, b);
+  };
+  std::uint32_t from = p.source;
+  for (unsigned leg = 0;; ++leg) {
+    end = detours_->leg_end(p.source, p.destination, leg);
+    const int x0 = topology_.x(from), y0 = topology_.y(from);
+    const int x1 = topology_.x(end), y1 = topology_.y(end);
+    const bool in_row = y == (y_first ? y1 : y0) && between(x, x0, x1);
+    const bool in_column = x == (y_first ? x0 : x1) && between(y, y0, y1);
+    if ((in_row || in_column) && (router != end || end == p.destination)) return leg;
+    if (end == p.destination) broken("a flit has lost its way", router, kLocal);
+    from = end;
+  }
+}
+
+/// Throws InputError when a packet's way has more legs than there are classes.
+void FlitNetwork::check_legs(const Packet& p) {
+  unsigned legs = 1;
+  while (detours_->leg_end(p.source, p.destination, legs - 1) != p.destination) ++legs;
+  if (legs <= classes_) return;
+  throw InputError("flit network: the way from " + topology_.name(p.source) + " to " +
+                   topology_.name(p.destination) + " has " + std::to_string(legs) +
+                   " legs round dead tiles and links, each of which needs virtual channels of its "
+                   "own; allowed: " +
+                   std::to_string(classes_) + ", with " + std::to_string(vcs_) + " channels");
+}
+
+/// Which of its source's lanes a packet takes: that of its first link, where the routing leaves a
+/// choice the one with fewest flits.
+unsigned FlitNetwork::lane_of(Packet& p) {
+  if (lanes_ == 1) return 0;
+  aim(p, p.source);
   const Source* const lanes = &sources_[std::size_t{p.source} * lanes_];
   unsigned best = kDirections;
   for (Directions ways = routing_->ways(p, p.source); ways != 0; ways &= ways - 1) {
@@ -302,6 +344,7 @@ void FlitNetwork::inject(Packet& p, Picoseconds now, Picoseconds) {
   }
   if (p.slot >= messages_.size()) messages_.resize(std::max<std::size_t>(p.slot + 1, 1024));
   if (!injected_.empty()) routing_->draw(p, injected_[p.source]++);
+  if (detours_) check_legs(p);
   Message& m = messages_[p.slot];
   m = Message();
   const double flits = std::max(1.0, std::ceil(static_cast<double>(p.bytes) / config_.flit_bytes));

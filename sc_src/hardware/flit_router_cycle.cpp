@@ -57,18 +57,16 @@ void FlitNetwork::start_head(std::uint32_t router, Router& r, unsigned port, uns
   const Flit& flit = place(r.in[port], vc, c.first);
   if (flit.head == 0) broken("a packet without a head", router, port);
   Packet& p = pool_[flit.packet];
-  const auto [dx, dy] = topology_.hops(router, p.destination);
-  p.dx = static_cast<std::int16_t>(dx);
-  p.dy = static_cast<std::int16_t>(dy);
-  if (dx == 0 && dy == 0) {
+  const unsigned leg = aim(p, router);
+  if (p.dx == 0 && p.dy == 0) {
     c.out_port = kLocal;
   } else {
     const Directions ways = routing_->ways(p, router);
     const unsigned out = (ways & (ways - 1)) == 0 ? static_cast<unsigned>(__builtin_ctz(ways))
                                                   : least_used(router, p, ways);
     c.out_port = static_cast<std::uint8_t>(out);
-    c.out_class =
-        static_cast<std::uint8_t>(routing_->channel_class(p, router, static_cast<Direction>(out)));
+    c.out_class = static_cast<std::uint8_t>(
+        detours_ ? leg : routing_->channel_class(p, router, static_cast<Direction>(out)));
   }
   const Mask bit = Mask{1} << vc;
   if (config_.routing_delay == 0) {
@@ -197,8 +195,8 @@ void FlitNetwork::allocate_channels(std::uint32_t router, Router& r) {
       c.granted = false;
     });
   });
-  // The classes of a routing share no channels but those to the tile, which have none.
-  for (unsigned of = 0; of < routing_classes_; ++of) {
+  // Classes share no channels but those to the tile, which have none.
+  for (unsigned of = 0; of < classes_; ++of) {
     std::array<Mask, kPorts> requests[kPorts] = {};
     std::uint32_t outputs = 0;
     each_bit(asking, [&](unsigned port) {

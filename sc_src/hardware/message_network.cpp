@@ -68,12 +68,7 @@ void MessageNetwork::route_grid(const MachineConfig& machine) {
   routing_ = make_routing(name, topology_, machine.noc.routing_seed);
   check_deadlock_free(topology_, *routing_, "noc.routing: '" + name + "'");
   if (routing_->random()) injected_.resize(tiles());
-  if (!topology_.defective()) return;
-  if (topology_.torus() || (name != "xy" && name != "yx")) {
-    throw InputError("noc.routing: '" + name + "' " + (topology_.torus() ? "on a torus " : "") +
-                     "does not go round dead tiles and links; allowed: xy, yx on a mesh");
-  }
-  detours_ = std::make_unique<Detours>(topology_, name == "yx");
+  detours_ = make_detours(topology_, name);
 }
 
 void MessageNetwork::route_fabric(const MachineConfig& machine) {

@@ -262,6 +262,51 @@ TEST(Fidelity, BusyMachinesEndAlike) {
   }
 }
 
+// All tiles but the dead ones send to all others at once, round tiles and links that are gone, in
+// few channels of two flits: it ends, and every link carries what it carries at message fidelity.
+TEST(Fidelity, DeadTilesAndLinksAreGoneRound) {
+  for (const char* const routing : {"xy", "yx"}) {
+    MachineConfig m = mesh(5, 5);
+    m.noc.routing = routing;
+    m.defects.dead_tiles = {{2, 1}, {2, 2}, {1, 3}};
+    m.defects.dead_links = {{tile(3), tile(4)}, {tile(20), tile(21)}, {tile(21), tile(20)}};
+    m.noc.flit.virtual_channels = 4;
+    m.noc.flit.buffer_flits = 2;
+    m.noc.flit.packet_flits = 5;
+    const auto job = [&m] {
+      Script s;
+      std::vector<TileId> all;
+      const std::vector<bool> dead = m.dead_map();
+      for (std::uint32_t t = 0; t < 25; ++t) {
+        if (!dead[t]) all.push_back(tile(t));
+      }
+      const std::size_t n = all.size();
+      std::vector<std::uint16_t> channels{0};
+      for (std::size_t i = 1; i < n; ++i) channels.push_back(s.channel(std::to_string(i)));
+      const auto segment = s.segment("all-to-all", [&](Code& k) {
+        for (std::uint32_t i = 1; i < n; ++i) k.send(channels[i], 2 * i - 2, {9000});
+        for (std::uint32_t i = 1; i < n; ++i) k.recv(channels[i], 2 * i - 1, {9000});
+      });
+      auto& group = s.group("all", all, segment);
+      for (std::size_t i = 1; i < n; ++i) {
+        std::vector<TileId> to, from;
+        for (std::size_t t = 0; t < n; ++t) {
+          to.push_back(all[(t + i) % n]);
+          from.push_back(all[(t + n - i) % n]);
+        }
+        group.peers.push_back(to);
+        group.peers.push_back(from);
+      }
+      return s;
+    };
+    EXPECT_EQ(run(m, job, Fidelity::message, bytes_moved),
+              run(m, job, Fidelity::flit, bytes_moved));
+    m.noc.flit = {};
+    const auto alone = message(0, 24, 5000);
+    EXPECT_EQ(flit_time(m, alone), message_time(m, alone));
+  }
+}
+
 // Two tiles that both send before they receive, over one buffer's worth many times.
 TEST(Fidelity, SymmetricSendThenReceiveDoesNotBlock) {
   MachineConfig m = mesh(2, 1);
@@ -284,7 +329,8 @@ TEST(Fidelity, SymmetricSendThenReceiveDoesNotBlock) {
 
 std::string refusal(const MachineConfig& m) {
   return in_child([&] {
-    Script s = one_message(tile(0), tile(1), 100, 100);
+    const std::uint32_t to = m.defects.dead_tiles.empty() ? 1 : 2;
+    Script s = one_message(tile(0), tile(to), 100, 100);
     s.run(m, false, Fidelity::flit);
     return std::string("ran");
   });
@@ -295,8 +341,12 @@ TEST(Fidelity, WhatFlitsCannotDoIsRefused) {
   m.noc.switching = "circuit";
   EXPECT_THAT(refusal(m), HasSubstr("fidelity flit: noc.switching 'circuit'"));
   m = mesh(4, 4);
-  m.defects.dead_tiles = {{2, 2}};
-  EXPECT_THAT(refusal(m), HasSubstr("dead tiles or links"));
+  m.defects.dead_tiles = {{1, 0}};
+  m.noc.routing = "odd-even";
+  EXPECT_THAT(refusal(m), HasSubstr("does not go round dead tiles and links"));
+  m.noc.routing = "xy";
+  m.noc.flit.virtual_channels = 1;
+  EXPECT_THAT(refusal(m), HasSubstr("the way from (0,0) to (2,0) has 2 legs"));
   m = mesh(4, 4);
   m.noc.link.latency = Seconds(3e-12);
   EXPECT_THAT(refusal(m), HasSubstr("allowed: at least 4 ps"));

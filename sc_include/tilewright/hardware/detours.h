@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -50,5 +52,9 @@ class Detours {
   std::vector<State> states_;
   std::uint32_t searches_ = 0;
 };
+
+/// For a mesh with defects; null for one without. Throws InputError for a torus and for a routing
+/// that does not go round defects.
+std::unique_ptr<Detours> make_detours(const Topology& topology, const std::string& routing);
 
 }  // namespace tilewright

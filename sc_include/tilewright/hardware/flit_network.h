@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include <tilewright/hardware/detours.h>
 #include <tilewright/hardware/flit_config.h>
 #include <tilewright/hardware/network.h>
 #include <tilewright/hardware/routing.h>
@@ -30,6 +31,8 @@ class FlitExternalRouter {
 /// Wormhole network of input-queued virtual-channel routers with credits. When the last flit of a
 /// packet has reached its destination its event is due in the same cycle, with direct terminals at
 /// the end of that cycle. A packet whose source is its destination then uses no router.
+///
+/// On a mesh with dead tiles or links each leg of a way (Detours) has a class of virtual channels.
 ///
 /// A link slower than a flit per cycle is a port whose next flit waits; flits leave it at the exact
 /// mean rate.
@@ -255,7 +258,10 @@ class FlitNetwork final : public Network, public EventHandler {
               const std::string& routing_name);
   void lay_out_ports();
   FlitConfig::Link link_of(LinkKind kind) const;
-  unsigned lane_of(Packet& p) const;
+  unsigned aim(Packet& p, std::uint32_t router);
+  unsigned leg_at(const Packet& p, std::uint32_t router, std::uint32_t& end);
+  void check_legs(const Packet& p);
+  unsigned lane_of(Packet& p);
   void clear_state();
   void schedule(Picoseconds now);
   void cycle();
@@ -295,9 +301,10 @@ class FlitNetwork final : public Network, public EventHandler {
   std::uint32_t stride_;  // channels of a port in the arrays
   unsigned lanes_;        // sources of a tile: one, or with direct terminals one for each link
   std::unique_ptr<Routing> routing_;
-  unsigned routing_classes_ = 1;
+  std::unique_ptr<Detours> detours_;  // of a mesh with defects
+  unsigned classes_ = 1;              // of virtual channels: of the routing, or of legs
   Mask all_vcs_ = 0;
-  std::array<Mask, kMaxClasses> class_vcs_{};  // the channels of each class of the routing
+  std::array<Mask, kMaxClasses> class_vcs_{};  // the channels of each class
   std::vector<std::uint32_t> injected_;        // by source, for routings that draw; else empty
   std::uint64_t stall_below_ = 0;              // of 2^64
 
