@@ -190,7 +190,10 @@ struct Outcome {
 Outcome run(const Case& c, const MachineConfig& m, const KernelCost& cost) {
   Program program;
   const std::vector<GroupAxis> axes;
-  PeerTables peers(axes);
+  const Placement placement;
+  const CollectiveChoices choices;
+  CollectiveMembers members(axes, placement, m, choices);
+  PeerTables peers(members);
   SegmentWriter writer(program, "operator", c.residency, DType::fp16, axes, peers);
   writer.kernel(c.kernel, cost);
   const std::uint32_t segment = writer.finish();
