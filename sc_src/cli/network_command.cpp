@@ -13,6 +13,7 @@
 
 #include <tilewright/base/error.h>
 #include <tilewright/hardware/traffic_networks.h>
+#include <tilewright/observe/load_curve.h>
 
 #include "commands.h"
 #include "fidelity.h"
@@ -71,6 +72,7 @@ CommandOptions network_options() {
   add("seed", number(1), "of the random numbers");
   add("csv", text("FILE"), "also write the table as CSV; - writes it to stdout in its place");
   add("latencies", text("FILE"), "also write a histogram of the latencies at each load as CSV");
+  add("curve", text("FILE"), "also draw latency against load as SVG");
   add("help", "this text");
   return command;
 }
@@ -266,6 +268,8 @@ void network_command(const std::vector<std::string>& arguments) {
   const std::string histograms = text_of(values, "latencies");
   check_writable(csv);
   check_writable(histograms);
+  const std::string curve = text_of(values, "curve");
+  check_writable(curve);
   if (csv == "-" && histograms == "-") {
     throw InputError("network: --csv and --latencies cannot both go to stdout");
   }
@@ -357,13 +361,13 @@ void network_command(const std::vector<std::string>& arguments) {
   }
   if (!csv.empty()) write_file(csv, csv_of(results));
   if (!histograms.empty()) write_file(histograms, histograms_of(results));
+  const std::string title = fmt::format(
+      "{}x{} {}, {}, packets of {} flits", config.width, config.height, fidelity,
+      trace.empty() ? text_of(values, "traffic") : trace_file,
+      trace.empty() ? std::to_string(options.packet_flits) : std::string("any number of"));
+  if (!curve.empty()) write_file(curve, load_curve(title, results));
   if (csv == "-" || histograms == "-") return;
-  std::cout << fmt::format("{}x{} {}, {}, packets of {} flits\n\n", config.width, config.height,
-                           fidelity, trace.empty() ? text_of(values, "traffic") : trace_file,
-                           trace.empty() ? std::to_string(options.packet_flits)
-                                         : std::string("any number of"))
-            << table_of(results) << '\n'
-            << summary;
+  std::cout << title << "\n\n" << table_of(results) << '\n' << summary;
 }
 
 }  // namespace tilewright::cli

@@ -263,10 +263,10 @@ void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
   const Path& path = target.back;
   DramStatistics& stats = stats_[target.controller];
   (p.write ? stats.bytes_written : stats.bytes_read) += p.bytes;
-  if (work_probe_ != nullptr) {
+  for (Probe* probe : work_probes_) {
     const bool host = target.controller >= tiers_[1].first_controller;
-    work_probe_->memory_moved({host ? Space::host : Space::dram, p.write, p.origin != kNoOrigin,
-                               p.bytes, std::min(p.first_byte, now), now});
+    probe->memory_moved({host ? Space::host : Space::dram, p.write, p.origin != kNoOrigin, p.bytes,
+                         std::min(p.first_byte, now), now});
   }
   if (p.write) {
     queue_.push(std::max(now, p.tail) + path.latency, EventClass::memory_done, p.tile, 0, part);

@@ -351,8 +351,8 @@ tlm::tlm_sync_enum Sequencer::ComputeReturn::nb_transport_bw(ComputeRequest& req
   c.stall_from[engine] = at - std::min(request.stall, duration);
   TileStatistics& stats = s.stats_[static_cast<TileId>(request.tile)];
   (engine == 0 ? stats.matrix_busy : stats.vector_busy) += duration;
-  if (s.work_probe_ != nullptr) {
-    s.work_probe_->computes(request.shape, request.amount, c.started_at[engine], at);
+  for (Probe* probe : s.work_probes_) {
+    probe->computes(request.shape, request.amount, c.started_at[engine], at);
   }
   if (at == now) {
     s.compute_done(now, request.tile, engine);
@@ -570,8 +570,8 @@ bool Sequencer::compute(Picoseconds now, std::uint32_t tile, Core& c, const Inst
     return false;
   }
   const Picoseconds duration = delay.value();
-  if (work_probe_ != nullptr) {
-    work_probe_->computes(request.shape, request.amount, now, now + duration);
+  for (Probe* probe : work_probes_) {
+    probe->computes(request.shape, request.amount, now, now + duration);
   }
   if (duration == 0) {
     c.busy &= static_cast<std::uint8_t>(~mask);
@@ -598,7 +598,7 @@ void Sequencer::send(Picoseconds now, std::uint32_t tile, Core& c, const Instruc
   c.sent += bytes;
   ++messages_;
   bytes_by_cause_[static_cast<std::size_t>(ins.cause)] += bytes;
-  if (work_probe_ != nullptr) work_probe_->message_sent(now, p);
+  for (Probe* probe : work_probes_) probe->message_sent(now, p, ins.name);
   network_.inject(p, now);
   depart(now, p.destination, ins.cause);
   if (!announced_[ins.channel]) return;

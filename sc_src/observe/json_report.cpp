@@ -78,8 +78,11 @@ Json hottest_json(const HottestLink& link) {
     causes[to_string(static_cast<Cause>(c))] = whole(link.by_cause[static_cast<std::size_t>(c)]);
   }
   for (const LinkFlow& f : link.flows) {
-    flows.push_back(Json{
-        {"from", f.from}, {"to", f.to}, {"cause", to_string(f.cause)}, {"bytes", whole(f.bytes)}});
+    flows.push_back(Json{{"from", f.from},
+                         {"to", f.to},
+                         {"cause", to_string(f.cause)},
+                         {"name", f.name},
+                         {"bytes", whole(f.bytes)}});
   }
   return Json{{"from", link.from}, {"to", link.to},  {"busy", link.busy},
               {"bytes", causes},   {"flows", flows}, {"flows_in_all", link.all_flows}};

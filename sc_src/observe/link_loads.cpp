@@ -18,12 +18,21 @@ double share(Picoseconds part, Picoseconds whole) {
 }
 }  // namespace
 
-LinkLoads::LinkLoads(const MachineConfig& machine, Platform& platform)
-    : machine_(machine), platform_(platform), intervals_(std::make_unique<Intervals>()) {
+LinkLoads::LinkLoads(const MachineConfig& machine, const Program& program, Platform& platform)
+    : machine_(machine),
+      program_(program),
+      platform_(platform),
+      intervals_(std::make_unique<Intervals>()) {
   for (const LinkPlace& link : platform.links()) {
     if (link.number >= loads_.size()) loads_.resize(link.number + 1);
   }
   platform.watch_links(*this);
+  platform.watch_work(*this);
+}
+
+void LinkLoads::message_sent(Picoseconds, const Packet& packet, std::uint16_t name) {
+  if (packet.slot >= names_.size()) names_.resize(packet.slot + 1, kNoName);
+  names_[packet.slot] = name;
 }
 
 LinkLoads::~LinkLoads() = default;
@@ -33,7 +42,8 @@ void LinkLoads::link_claimed(Picoseconds, std::uint32_t link, Picoseconds, Picos
   Load& load = loads_[link];
   load.bytes += bytes;
   load.busy += end - start;
-  load.flows[{packet.source, packet.destination, packet.cause}] += bytes;
+  const std::uint16_t name = packet.kind == PacketKind::message ? names_[packet.slot] : kNoName;
+  load.flows[{packet.source, packet.destination, packet.cause, name}] += bytes;
   if (start == end) return;
   cover(end);
   const std::size_t bins = intervals_->count(end);
@@ -90,10 +100,11 @@ HottestLink LinkLoads::hottest(Picoseconds end) const {
   result.to = machine_.node_name(place->to);
   result.busy = share(load.busy, end);
   for (const auto& [flow, bytes] : load.flows) {
-    const auto& [from, to, cause] = flow;
+    const auto& [from, to, cause, name] = flow;
     result.by_cause[static_cast<std::size_t>(cause)] += Bytes(static_cast<double>(bytes));
     result.flows.push_back({machine_.node_name(static_cast<TileId>(from)),
                             machine_.node_name(static_cast<TileId>(to)), cause,
+                            name < program_.names.size() ? program_.names[name] : "",
                             Bytes(static_cast<double>(bytes))});
   }
   std::stable_sort(result.flows.begin(), result.flows.end(),

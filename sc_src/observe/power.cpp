@@ -81,7 +81,7 @@ void Power::computes(std::uint32_t shape, std::uint32_t amount, Picoseconds star
 }
 
 // A message to the tile itself takes no link.
-void Power::message_sent(Picoseconds now, const Packet& packet) {
+void Power::message_sent(Picoseconds now, const Packet& packet, std::uint16_t) {
   if (packet.source != packet.destination) return;
   const auto bytes = static_cast<double>(packet.bytes);
   parts_->add(EnergyModel::kSram, parts_->model.sram(bytes, bytes), now, now);

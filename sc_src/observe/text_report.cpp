@@ -481,8 +481,8 @@ void hottest_link(Out out, const HottestLink& link) {
   text += fmt::format(" for {} flow{}:", link.all_flows, link.all_flows == 1 ? "" : "s");
   separator = " ";
   for (const LinkFlow& f : link.flows) {
-    text += fmt::format("{}{} to {} {} {}", separator, f.from, f.to, to_string(f.cause),
-                        to_string(f.bytes));
+    text += fmt::format("{}{} to {} {}{} {}", separator, f.from, f.to, to_string(f.cause),
+                        f.name.empty() ? "" : " (" + f.name + ")", to_string(f.bytes));
     separator = ", ";
   }
   if (link.flows.size() < link.all_flows) text += ", ...";

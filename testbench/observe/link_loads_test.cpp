@@ -22,6 +22,7 @@ TileId tile(std::uint32_t t) { return static_cast<TileId>(t); }
 /// them. 1 byte per ps, hops of 2 ns.
 struct Watched {
   Watched() : machine(mesh(3, 1)) {
+    script.name("reduce");  // of all messages
     const std::uint16_t a = script.channel("a"), b = script.channel("b");
     const auto send = script.segment("send", [&](Code& c) {
       c.send(a, 0, {3000}, {}, Cause::tensor);
@@ -42,7 +43,7 @@ struct Watched {
     script.group("C", {tile(2)}, receive).peers = {{tile(0)}, {tile(1)}};
     script.streams();
     platform = new Platform("machine", machine, script.program, {});
-    loads = new LinkLoads(machine, *platform);
+    loads = new LinkLoads(machine, script.program, *platform);
     platform->run();
   }
   MachineConfig machine;
@@ -82,6 +83,7 @@ TEST(LinkLoads, TheHottestLinkNamesItsFlows) {
   EXPECT_EQ(h.flows[0].from, "(0,0)");
   EXPECT_EQ(h.flows[0].to, "(2,0)");
   EXPECT_EQ(h.flows[0].cause, Cause::tensor);
+  EXPECT_EQ(h.flows[0].name, "reduce");
   EXPECT_EQ(h.flows[0].bytes, Bytes(3000));
   EXPECT_EQ(h.flows[2].from, "(1,0)");
 }
@@ -92,7 +94,7 @@ TEST(LinkLoads, IntervalsGrowWithTheRun) {
   Script s = one_message(tile(0), tile(1), 10'000'000, 10'000'000);
   s.streams();
   auto* platform = new Platform("machine", m, s.program, {});
-  auto* loads = new LinkLoads(m, *platform);
+  auto* loads = new LinkLoads(m, s.program, *platform);
   platform->run();
   const Picoseconds end = platform->statistics().end;
   std::ostringstream out;

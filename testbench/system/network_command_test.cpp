@@ -11,12 +11,15 @@ TEST(NetworkCommand, PrintsATableAndEstimates) {
   const TemporaryFolder folder;
   const std::string csv = folder.path("curve.csv");
   const Outcome o = tilewright({"network", "--mesh", "4x4", "--traffic", "uniform", "--packet", "1",
-                                "--load", "0.1,0.3", "--measure", "2000", "--csv", csv});
+                                "--load", "0.1,0.3", "--measure", "2000", "--csv", csv, "--curve",
+                                folder.path("curve.svg")});
   ASSERT_EQ(o.exit_code, 0) << o.err;
   EXPECT_NE(o.out.find("zero load                  16.00 cycles over 3.500 routers"),
             std::string::npos)
       << o.out;
   EXPECT_NE(o.out.find("capacity of busiest link   at a load of 1.0000"), std::string::npos);
+  EXPECT_NE(read_text(folder.path("curve.svg")).find("4x4 flit, uniform, packets of 1 flits"),
+            std::string::npos);
   const std::string table = read_text(csv);
   EXPECT_EQ(table.rfind("offered,created,accepted,latency_mean,", 0), 0u);
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 3);

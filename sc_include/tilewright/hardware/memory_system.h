@@ -163,7 +163,7 @@ class MemorySystem : public EventHandler {
   }
   DramStatistics statistics(std::uint32_t controller) const;
   /// `probe` hears of what the controllers move.
-  void watch_work(Probe& probe) { work_probe_ = &probe; }
+  void watch_work(Probe& probe) { work_probes_.push_back(&probe); }
 
  private:
   friend class DramPort;
@@ -260,7 +260,7 @@ class MemorySystem : public EventHandler {
   Network& network_;
   MemoryClient* client_ = nullptr;
   std::vector<LatencyHistogram>* latencies_ = nullptr;  // by cause
-  Probe* work_probe_ = nullptr;
+  std::vector<Probe*> work_probes_;
   std::array<Tier, 2> tiers_;    // the DRAM, the host memory
   std::vector<Target> targets_;  // of all tiles in both, in order of assign_controllers(); foreign
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>

@@ -38,10 +38,11 @@ class Probe {
                             Picoseconds start, Picoseconds end, const Packet& packet,
                             std::uint64_t bytes) = 0;
   /// For those who watch the work (Platform::watch_work()): an engine works on `amount` parts of a
-  /// shape from `start` to `end`; a message has been sent; a controller has moved data.
+  /// shape from `start` to `end`; a message has been sent on behalf of
+  /// the operator or collective `name` (Program::names); a controller has moved data.
   virtual void computes(std::uint32_t /*shape*/, std::uint32_t /*amount*/, Picoseconds /*start*/,
                         Picoseconds /*end*/) {}
-  virtual void message_sent(Picoseconds /*now*/, const Packet&) {}
+  virtual void message_sent(Picoseconds /*now*/, const Packet&, std::uint16_t /*name*/) {}
   virtual void memory_moved(const MemoryMove&) {}
 };
 

@@ -68,7 +68,7 @@ class Sequencer : public EventHandler, public MemoryClient {
   /// picoseconds. `by_cause` has kCauses elements.
   void count_latencies(std::vector<LatencyHistogram>& by_cause) { latencies_ = &by_cause; }
   /// `probe` hears of the work of all tiles.
-  void watch_work(Probe& probe) { work_probe_ = &probe; }
+  void watch_work(Probe& probe) { work_probes_.push_back(&probe); }
   TileView view(std::uint32_t tile) const;
 
   /// Last completion of any instruction so far.
@@ -287,7 +287,7 @@ class Sequencer : public EventHandler, public MemoryClient {
   IdVector<TileId, TileStatistics> stats_;
   std::vector<Packet*> delivered_;  // scratch
   Packet* incoming_ = nullptr;      // just delivered to the receive that waits for it
-  Probe* work_probe_ = nullptr;
+  std::vector<Probe*> work_probes_;
   std::uint64_t messages_ = 0;
   std::array<std::uint64_t, kCauses> bytes_by_cause_{};
 };

@@ -24,7 +24,7 @@ class Platform;
 class LinkLoads final : public Probe {
  public:
   /// Before Platform::run(); both arguments outlive this.
-  LinkLoads(const MachineConfig& machine, Platform& platform);
+  LinkLoads(const MachineConfig& machine, const Program& program, Platform& platform);
   ~LinkLoads() override;
 
   /// One row per link that carries data: its ends, kind, bytes, busy share of the run, then the
@@ -36,6 +36,7 @@ class LinkLoads final : public Probe {
 
   void link_claimed(Picoseconds now, std::uint32_t link, Picoseconds head, Picoseconds start,
                     Picoseconds end, const Packet& packet, std::uint64_t bytes) override;
+  void message_sent(Picoseconds now, const Packet& packet, std::uint16_t name) override;
   void tile_changes(Picoseconds, std::uint32_t) override {}
   void dram_changes(Picoseconds, std::uint32_t) override {}
 
@@ -44,12 +45,15 @@ class LinkLoads final : public Probe {
     std::uint64_t bytes = 0;
     Picoseconds busy = 0;
     std::vector<Picoseconds> bins;  // busy time in each interval
-    /// Bytes by source, destination and cause.
-    std::map<std::tuple<std::uint32_t, std::uint32_t, Cause>, std::uint64_t> flows;
+    /// Bytes by source, destination, cause and name; memory traffic has kNoName.
+    std::map<std::tuple<std::uint32_t, std::uint32_t, Cause, std::uint16_t>, std::uint64_t> flows;
   };
   void cover(Picoseconds end);
 
+  static constexpr std::uint16_t kNoName = 0xffff;
   const MachineConfig& machine_;
+  const Program& program_;
+  std::vector<std::uint16_t> names_;  // by the slot of a message under way
   Platform& platform_;
   std::unique_ptr<Intervals> intervals_;
   std::vector<Load> loads_;  // by LinkPlace::number

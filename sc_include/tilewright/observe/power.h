@@ -31,7 +31,7 @@ class Power final : public Probe {
 
   void computes(std::uint32_t shape, std::uint32_t amount, Picoseconds start,
                 Picoseconds end) override;
-  void message_sent(Picoseconds now, const Packet& packet) override;
+  void message_sent(Picoseconds now, const Packet& packet, std::uint16_t name) override;
   void memory_moved(const MemoryMove& move) override;
   void link_claimed(Picoseconds now, std::uint32_t link, Picoseconds head, Picoseconds start,
                     Picoseconds end, const Packet& packet, std::uint64_t bytes) override;

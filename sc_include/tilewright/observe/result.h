@@ -34,10 +34,11 @@ struct LayerRange {
   std::int64_t first = 0, count = 0;
 };
 
-/// What passes a link from one tile to another for one cause.
+/// What passes a link from one tile to another for one cause and collective.
 struct LinkFlow {
   std::string from, to;  ///< "(3,0)"
   Cause cause = Cause::memory;
+  std::string name;  ///< "y.all_reduce": the collective or operator that sent it; memory: none
   Bytes bytes{0};
 };
 
