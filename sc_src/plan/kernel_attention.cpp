@@ -76,6 +76,8 @@ std::optional<KernelBuilder::Ring> KernelBuilder::find_ring(const Holdings& held
       ring.before = scores.extents[Dim::col] - 1;
       ring.blocks = 1 + static_cast<int>((ring.before + ring.tokens - 1) / ring.tokens);
     }
+    // Fewer keys than blocks leave some without work: gathered.
+    if (!ring.window && local(scores)[Dim::col] < ring.blocks) return {};
     return ring;
   }
   return {};
