@@ -22,6 +22,10 @@ const char* to_string(CollectiveKind kind) {
       return "broadcast";
     case CollectiveKind::ring_step:
       return "ring";
+    case CollectiveKind::halo:
+      return "halo";
+    case CollectiveKind::halo_sum:
+      return "halo_sum";
   }
   return "unknown";
 }
@@ -53,7 +57,7 @@ std::string runs_not(CollectiveKind kind, CollectiveAlgorithm algorithm) {
                        K::broadcast};
   switch (algorithm) {
     case A::ring:
-      if (kind == K::ring_step) return "";
+      if (kind == K::ring_step || kind == K::halo || kind == K::halo_sum) return "";
       kinds = {K::all_reduce, K::reduce_scatter, K::all_gather, K::broadcast};
       break;
     case A::row_column:

@@ -70,7 +70,9 @@ Crossing crossing(CollectiveKind kind, double bytes, double p, double inside, bo
     case CollectiveKind::broadcast:
       return rooted ? Crossing{0, bytes} : Crossing{bytes, 0};
     case CollectiveKind::ring_step:
-      break;  // which way the ring goes round is not said
+    case CollectiveKind::halo:
+    case CollectiveKind::halo_sum:
+      break;  // which way they go is not said
   }
   return {};
 }

@@ -42,6 +42,13 @@ CollectiveSchedule ring_schedule(CollectiveKind kind, const CollectiveGroup& gro
                                  std::int64_t bytes, bool both_ways) {
   ScheduleBuilder builder;
   const int p = group.size();
+  if (kind == CollectiveKind::halo || kind == CollectiveKind::halo_sum) {
+    // Parts have an order of their own, whatever way a ring would go.
+    std::vector<int> order = run_of(0, p);
+    if (kind == CollectiveKind::halo_sum) std::reverse(order.begin(), order.end());
+    builder.table(kind == CollectiveKind::halo ? "after" : "before", next_of(p, {order}));
+    return std::move(builder.schedule);
+  }
   const std::vector<Way> ways = ways_of(group, both_ways, builder);
   if (kind == CollectiveKind::broadcast) {
     broadcast(ways.front().table, group, bytes, builder);

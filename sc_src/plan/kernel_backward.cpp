@@ -58,7 +58,9 @@ Layouts KernelBuilder::input_gradient_layouts(const Operator& op, const Operand&
   Layouts l = o_.splits.input_layouts(op, in);
   const Partition p = o_.splits.of(op);
   for (std::size_t a = 0; a < axes_.size(); ++a) {
-    if (p.cut[a] && l[a] == Layout::replicated && summed.has(*p.cut[a])) l[a] = Layout::partial;
+    if (!p.cut[a] || !summed.has(*p.cut[a])) continue;
+    if (l[a] == Layout::replicated) l[a] = Layout::partial;
+    if (l[a] == Layout::halo) l[a] = Layout::halo_sum;
   }
   return l;
 }

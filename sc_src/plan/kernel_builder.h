@@ -49,6 +49,9 @@ class KernelBuilder {
   void measure(const Operator& op, const Operand& operand);
   std::int64_t whole(const std::string& tensor) const;
   std::int64_t bytes(const std::string& tensor, const Layouts& layouts) const;
+  /// Of these, what a window reaches beside a rank's own part: the tokens right before it, which
+  /// the first ranks take from the last ones, for all run the same instructions.
+  std::int64_t halo_bytes(const std::string& tensor, Layouts layouts) const;
 
   static AxisSet bit(std::size_t axis) { return AxisSet{1} << axis; }
 
@@ -57,8 +60,9 @@ class KernelBuilder {
   Gemm gemm_of(const Operator& op) const;
 
   static Layouts without_partial(Layouts layouts);
+  static bool is_sum(Layout l) { return l == Layout::partial || l == Layout::halo_sum; }
   static bool has_partial(const Layouts& layouts) {
-    return std::find(layouts.begin(), layouts.end(), Layout::partial) != layouts.end();
+    return std::any_of(layouts.begin(), layouts.end(), is_sum);
   }
 
   TensorClass weight_class(const Operator& op) const;
@@ -116,36 +120,48 @@ class KernelBuilder {
 
   void find_attention();
 
-  /// One of the parts of the keys and values that go round a ring.
-  struct RingBlock {
-    int index = 0, count = 1;
-    std::int64_t of(std::int64_t keys) const {
-      return keys * (index + 1) / count - keys * index / count;
-    }
+  /// How keys and values go from rank to rank of an axis: all the way round, or as far as a window
+  /// reaches.
+  struct Ring {
+    std::size_t axis = 0;
+    bool window = false;
+    int blocks = 1;           // that a rank works on, its own first
+    std::int64_t tokens = 1;  // of a rank
+    std::int64_t before = 0;  // tokens before its own that a window reaches
+    /// Bytes of a block, of which a rank's own has `own`: the last one that a window reaches is
+    /// cut.
+    std::int64_t part(std::int64_t own, int block) const;
   };
+  /// A rank's work on one block: so many keys per query, and 1/ways of the softmax.
+  struct RingBlock {
+    std::int64_t keys = 0;
+    double ways = 1;
+  };
+  RingBlock ring_block(const std::optional<Ring>& ring, int block) const;
   /// `products` GEMMs of rows × keys × head size as one: blocks of `stays` keep their result while
   /// the others stream past, and the rows × keys matrix between the products is made on the way.
-  Gemm attention_gemm(Dim stays, int products, const RingBlock& block) const;
+  Gemm attention_gemm(Dim stays, int products, std::int64_t keys) const;
 
-  /// The axis round which keys and values go: the outermost over which they would be gathered.
-  std::optional<std::size_t> ring_axis(const Holdings& held) const;
-  /// With the tokens left cut over it.
-  static Layouts ring_layouts(Layouts layouts, const std::optional<std::size_t>& ring);
+  /// The ring of the outermost axis over which keys and values would be gathered.
+  std::optional<Ring> find_ring(const Holdings& held) const;
+  /// With the tokens left cut over its axis.
+  static Layouts ring_layouts(Layouts layouts, const std::optional<Ring>& ring);
   /// Sends a block that has come `step` ranks on to the next; returns the one that arrives.
   Access pass_on(KernelList& list, Phase phase, const std::string& tensor, const Access& block,
-                 std::size_t axis, int step) const;
+                 const Ring& ring, int step) const;
   /// The gradient of a tensor that goes round a ring.
   struct RingSum {
     std::string tensor;
-    std::int64_t bytes = 0;  // of a block
-    Access arrived{};        // the sum that has come from the rank before, if any
+    std::int64_t bytes = 0;  // of a rank's own block
+    Ring ring;
+    Access arrived{};  // the sum that has come from the rank before, if any
     /// A rank's own part, by the order in which it works on the blocks.
     Access summand(int block) const {
       const std::string name = "d." + tensor + (block > 0 ? ".ring" + std::to_string(block) : "");
-      return {name, TensorClass::temporary, bytes};
+      return {name, TensorClass::temporary, ring.part(bytes, block)};
     }
   };
-  void pass_sum(KernelList& list, RingSum& sum, std::size_t axis, int block) const;
+  void pass_sum(KernelList& list, RingSum& sum, int block) const;
 
   /// Query rows stay with their result; keys and values stream past.
   void attention_forward(KernelList& list, Holdings& held, Phase phase) const;
@@ -264,6 +280,7 @@ class KernelBuilder {
   std::set<std::string> saved_, kept_, rebuilt_;
   std::set<std::string> again_;  // operators that run again
   Attention attention_;
+  const Operator* scores_ = nullptr;  // fused or not
   std::string input_, output_, logits_;
   std::string handed_over_;  // the output in the boundary's layouts, as forward names it
   std::map<std::string, std::int64_t> whole_;

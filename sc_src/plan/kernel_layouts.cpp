@@ -21,7 +21,21 @@ std::int64_t KernelBuilder::whole(const std::string& tensor) const {
 
 std::int64_t KernelBuilder::bytes(const std::string& tensor, const Layouts& layouts) const {
   const std::int64_t pieces = o_.splits.pieces(layouts);
-  return (whole(tensor) + pieces - 1) / pieces;
+  return (whole(tensor) + pieces - 1) / pieces + halo_bytes(tensor, layouts);
+}
+
+std::int64_t KernelBuilder::halo_bytes(const std::string& tensor, Layouts layouts) const {
+  bool halo = false;
+  for (Layout& l : layouts) {
+    if (l != Layout::halo && l != Layout::halo_sum) continue;
+    halo = true;
+    l = Layout::replicated;
+  }
+  if (!halo) return 0;
+  // Of all tokens, as the other axes cut them; the product might not fit.
+  const std::int64_t all = bytes(tensor, layouts), tokens = scores_->extents[Dim::row];
+  const std::int64_t before = scores_->extents[Dim::col] - 1;
+  return all / tokens * before + (all % tokens * before + tokens - 1) / tokens;
 }
 
 TensorClass KernelBuilder::class_of(const std::string& name,
@@ -49,6 +63,7 @@ Gemm KernelBuilder::gemm_of(const Operator& op) const {
 Layouts KernelBuilder::without_partial(Layouts layouts) {
   for (Layout& l : layouts) {
     if (l == Layout::partial) l = Layout::replicated;
+    if (l == Layout::halo_sum) l = Layout::token;
   }
   return layouts;
 }
@@ -85,36 +100,41 @@ Access KernelBuilder::fetch(KernelList& list, Holdings& held, const std::string&
     return {copy->second.name, copy->second.cls, bytes(sized_as, needed)};
   }
   const bool stays = held.fixed.count(tensor) > 0;
-  AxisSet exchanged = 0, gathered = 0;
+  AxisSet exchanged = 0, gathered = 0, reaching = 0;
+  Layouts parts = needed;  // without what a window reaches beside them
   for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if (at.layouts[a] == Layout::replicated) at.layouts[a] = needed[a];
     if (at.layouts[a] == needed[a]) continue;
-    if (at.layouts[a] == Layout::replicated) {
-      at.layouts[a] = needed[a];
-    } else {
-      (needed[a] == Layout::replicated ? gathered : exchanged) |= bit(a);
+    if (needed[a] == Layout::halo) {
+      parts[a] = Layout::token;
+      reaching |= bit(a);
+      if (at.layouts[a] == Layout::token) continue;
     }
+    (needed[a] == Layout::replicated ? gathered : exchanged) |= bit(a);
   }
-  const auto convert = [&](CollectiveKind kind, AxisSet axes) {
+  const bool copied = gathered != 0 || reaching != 0;
+  const auto convert = [&](CollectiveKind kind, AxisSet axes, const Layouts& into) {
     Stored next = at;
     Layouts uncut = at.layouts;
     for (std::size_t a = 0; a < axes_.size(); ++a) {
       if ((axes & bit(a)) == 0) continue;
       uncut[a] = Layout::replicated;
-      next.layouts[a] = needed[a];
-      next.name += "." + to_string(needed[a]);
+      next.layouts[a] = into[a];
+      next.name += "." + to_string(into[a]);
       if (a > 0) next.name += "@" + axes_[a].name;
     }
-    if (kind == CollectiveKind::all_gather || gathered != 0 || stays) {
-      next.cls = TensorClass::temporary;
-    }
-    move(list, phase, {kind, axes, bytes(sized_as, uncut)}, at, next, sized_as);
+    if (copied || stays) next.cls = TensorClass::temporary;
+    Collective how{kind, axes, bytes(sized_as, uncut)};
+    how.halo = halo_bytes(sized_as, next.layouts);
+    move(list, phase, how, at, next, sized_as);
     at = next;
   };
-  if (exchanged != 0) convert(CollectiveKind::all_to_all, exchanged);
+  if (exchanged != 0) convert(CollectiveKind::all_to_all, exchanged, parts);
   for (std::size_t a = 0; a < axes_.size(); ++a) {
-    if ((gathered & bit(a)) != 0) convert(CollectiveKind::all_gather, bit(a));
+    if ((gathered & bit(a)) != 0) convert(CollectiveKind::all_gather, bit(a), parts);
   }
-  if (gathered != 0 || (exchanged != 0 && stays)) {
+  if (reaching != 0) convert(CollectiveKind::halo, reaching, needed);
+  if (copied || (exchanged != 0 && stays)) {
     held.copies[{tensor, needed}] = at;
   } else if (exchanged != 0) {
     held.primary[tensor] = at;
@@ -127,29 +147,36 @@ void KernelBuilder::complete(KernelList& list, Holdings& held, const std::string
                              const std::string& sized_as) const {
   Stored at = held.primary.at(tensor);
   for (std::size_t a = 0; a < axes_.size(); ++a) {
-    if (at.layouts[a] != Layout::partial || needed[a] == Layout::partial) continue;
+    if (!is_sum(at.layouts[a]) || needed[a] == at.layouts[a]) continue;
+    const bool of_halo = at.layouts[a] == Layout::halo_sum;
     Stored next = at;
-    next.layouts[a] = needed[a];
+    next.layouts[a] = of_halo ? Layout::token : needed[a];
     Layouts uncut = at.layouts;
     uncut[a] = Layout::replicated;
-    const bool scatters = needed[a] != Layout::replicated;
+    const bool scatters = next.layouts[a] != Layout::replicated;
     if (scatters) next.name += ".sum";
-    move(list, phase,
-         {scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, bit(a),
-          bytes(sized_as, uncut)},
-         at, next, sized_as);
+    Collective how{of_halo    ? CollectiveKind::halo_sum
+                   : scatters ? CollectiveKind::reduce_scatter
+                              : CollectiveKind::all_reduce,
+                   bit(a), bytes(sized_as, uncut)};
+    how.halo = halo_bytes(sized_as, at.layouts);
+    move(list, phase, how, at, next, sized_as);
     held.primary[tensor] = at = next;
   }
 }
 
 Access KernelBuilder::pass_on(KernelList& list, Phase phase, const std::string& tensor,
-                              const Access& block, std::size_t axis, int step) const {
+                              const Access& block, const Ring& ring, int step) const {
+  Collective how{CollectiveKind::ring_step, bit(ring.axis), block.bytes * axes_[ring.axis].degree,
+                 false, step};
+  Access sent = block;
+  if (ring.window) {
+    how.kind = CollectiveKind::halo;
+    sent.bytes = how.halo = ring.part(block.bytes, step + 1);
+  }
   const Access next{tensor + ".ring" + std::to_string(step + 1), TensorClass::temporary,
-                    block.bytes};
-  list.collective(
-      tensor + "." + to_string(CollectiveKind::ring_step), phase,
-      {CollectiveKind::ring_step, bit(axis), block.bytes * axes_[axis].degree, false, step}, block,
-      next);
+                    sent.bytes};
+  list.collective(tensor + "." + to_string(how.kind), phase, how, sent, next);
   return next;
 }
 

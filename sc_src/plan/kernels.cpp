@@ -23,7 +23,7 @@ KernelBuilder::KernelBuilder(const Block& block, const KernelOptions& options)
   for (const Operator& op : block.operators) {
     for (const Operand& s : op.saved) saved_.insert(s.tensor);
   }
-  if (o_.fuse_attention) find_attention();
+  find_attention();
   const Operator& first = block.operators.front();
   if (first.kind != OpKind::embedding) input_ = first.inputs.front().tensor;
   const Operator& last = block.operators.back();

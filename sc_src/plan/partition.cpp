@@ -26,6 +26,10 @@ std::string to_string(Layout layout) {
       return "key";
     case Layout::expert:
       return "expert";
+    case Layout::halo:
+      return "halo";
+    case Layout::halo_sum:
+      return "halo_sum";
   }
   return "?";
 }
@@ -167,11 +171,26 @@ std::optional<Layout> Splits::layout_of(const Operator& op, const Operand& opera
   return {};
 }
 
+Layout Splits::window_layout(const Operator& op) const {
+  if (op.role != OpRole::scores && op.role != OpRole::context) return Layout::replicated;
+  const Partition p = of(op);
+  // Parts of parts have no single rank before them.
+  if (std::count(p.cut.begin(), p.cut.end(), Dim::row) > 1) return Layout::replicated;
+  const std::int64_t tokens = op.extents[Dim::row];
+  const std::int64_t window = op.extents[op.role == OpRole::scores ? Dim::col : Dim::red];
+  const std::int64_t own = ceil_div(tokens, degree(p, Dim::row));
+  if (own + window - 1 >= tokens) return Layout::replicated;
+  return window > 1 ? Layout::halo : Layout::token;
+}
+
 Layouts Splits::input_layouts(const Operator& op, const Operand& operand) const {
   Layouts result{};
   const Partition p = of(op);
   for (std::size_t a = 0; a < axes_.size(); ++a) {
-    if (p.cut[a]) result[a] = layout_of(op, operand, *p.cut[a]).value_or(Layout::replicated);
+    if (!p.cut[a]) continue;
+    const bool of_queries = p.cut[a] == Dim::row && !operand.dims.has(Dim::row);
+    result[a] = of_queries ? window_layout(op)
+                           : layout_of(op, operand, *p.cut[a]).value_or(Layout::replicated);
   }
   return result;
 }

@@ -442,8 +442,11 @@ void SegmentWriter::collective(const CollectiveRun& run, const Collective& what,
     first = {cut ? l | kHead : l};
     all = {l};
   }
-  auto [streaming, done] = exchange(run, what, first, all);
-  const bool one_step = what.kind == CollectiveKind::ring_step;
+  const bool halo = what.kind == CollectiveKind::halo,
+             halo_sum = what.kind == CollectiveKind::halo_sum;
+  auto [streaming, done] =
+      halo || halo_sum ? neighbours(run, what, first, all) : exchange(run, what, first, all);
+  const bool one_step = what.kind == CollectiveKind::ring_step || halo_sum;
   if (one_step && what.accumulate) append_ready(to.tensor, done);
   ready_[to.tensor] = done;
   if (!residency_[to.cls] && to.bytes > 0) {
@@ -514,6 +517,29 @@ std::pair<SegmentWriter::Waits, SegmentWriter::Waits> SegmentWriter::exchange(
   }
   if (what.kind == CollectiveKind::ring_step) streaming = done;
   return {streaming, done};
+}
+
+std::pair<SegmentWriter::Waits, SegmentWriter::Waits> SegmentWriter::neighbours(
+    const CollectiveRun& run, const Collective& what, const Waits& first, const Waits& all) {
+  const std::int64_t ranks = axes_[static_cast<std::size_t>(__builtin_ctz(what.axes))].degree;
+  const std::int64_t own = (what.bytes + ranks - 1) / ranks;
+  const bool back = what.kind == CollectiveKind::halo_sum;
+  // Whole parts of the nearest ranks, and an end of the farthest one's: from that summands start.
+  std::vector<std::int64_t> parts(static_cast<std::size_t>(what.halo / own), own);
+  if (what.halo % own > 0) parts.push_back(what.halo % own);
+  if (back) std::reverse(parts.begin(), parts.end());
+  const PeerTables::Run plan = peers_.run(what.kind, what.axes, what.bytes, run.background);
+  const PeerTables::Run::Way& way = plan.ways.front();
+  const std::uint16_t name = program_.intern(run.name);
+  Waits whole_input = first;
+  whole_input.insert(whole_input.end(), all.begin(), all.end());
+  Waits done = whole_input;
+  for (const std::int64_t part : parts) {
+    message(Opcode::send, name, run.phase, run.cause, way.channel, way.to, whole(part), done);
+    done = {
+        message(Opcode::recv, name, run.phase, run.cause, way.channel, way.from, whole(part), {})};
+  }
+  return {back ? done : whole_input, done};
 }
 
 void SegmentWriter::send(const std::string& tensor, const std::vector<std::int64_t>& parts,

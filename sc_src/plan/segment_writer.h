@@ -92,6 +92,9 @@ class SegmentWriter {
   /// returns what the first of the result and all of it wait for.
   std::pair<Waits, Waits> exchange(const CollectiveRun& run, const Collective& what,
                                    const Waits& first, const Waits& all);
+  /// The same of a halo or halo_sum: part by part along the axis, or back.
+  std::pair<Waits, Waits> neighbours(const CollectiveRun& run, const Collective& what,
+                                     const Waits& first, const Waits& all);
   std::uint32_t compute(std::uint16_t name, Phase phase, std::uint32_t shape, Engine engine,
                         std::uint32_t begin, std::uint32_t amount, const Waits& after);
   /// Stores `bytes` that become available from `first` on and are complete after `last`: all but

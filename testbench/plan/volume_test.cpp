@@ -1,7 +1,11 @@
 // Bytes that each axis of parallelism injects, against closed forms (model.md §9).
+#include <algorithm>
+
 #include <gtest/gtest.h>
+#include <support/program_equal.h>
 
 #include <tilewright/base/error.h>
+#include <tilewright/plan/kernels.h>
 #include <tilewright/plan/lower.h>
 #include <tilewright/workload/decoder.h>
 
@@ -176,6 +180,135 @@ TEST(Volume, ARingMovesWhatTheGathersMove) {
       }
     }
   }
+}
+
+/// Bytes of keys and values, and of their gradients, that context ranks send.
+std::int64_t keys_sent(const LoweredPlan& l, int context) {
+  return sent(l, "context") - 2 * (context - 1) * parameters(l) * 2;
+}
+
+TEST(Volume, AWindowMovesItsHaloWhereThatIsLessThanEverything) {
+  for (const int kv_heads : {8, 2}) {
+    for (const int c : {2, 4, 8}) {
+      for (const std::int64_t w : {1, 2, 9, 10, 17, 30, 33, 34, 57, 58}) {
+        DecoderConfig model = trunk();
+        model.kv_heads = kv_heads;
+        model.sliding_window = w;
+        const Graph g = build_graph(model);
+        PlanConfig p = plan();
+        p.fuse_attention = true;
+        const double alone = lower(g, p, mesh()).compute_bound;
+        p.context = c;
+        p.fuse_attention = false;
+        // Keys and values forward, again backward, and their gradients: of every rank the tokens
+        // before its own.
+        const std::int64_t token = kActivation / kSequence * kv_heads / 8;
+        const std::int64_t before = std::min(w - 1, kSequence - kSequence / c);
+        const std::int64_t expected = kLayers * kMicroBatches * 6 * c * before * token;
+        EXPECT_EQ(keys_sent(lower(g, p, mesh()), c), expected) << "c " << c << " w " << w;
+        p.fuse_attention = true;
+        const LoweredPlan fused = lower(g, p, mesh());
+        EXPECT_EQ(keys_sent(fused, c), expected) << "c " << c << " w " << w;
+        p.overlap.ring_attention = true;
+        const LoweredPlan ring = lower(g, p, mesh());
+        EXPECT_EQ(keys_sent(ring, c), expected) << "c " << c << " w " << w;
+        // The work is what it was.
+        for (const LoweredPlan* l : {&fused, &ring}) {
+          EXPECT_NEAR(l->compute_bound * c, alone, 1e-12 * alone);
+        }
+      }
+    }
+  }
+}
+
+TEST(Volume, HalosWithRecomputationAndApartWeightGradients) {
+  // A block and a half before each rank's own, beside tensor ranks.
+  DecoderConfig model = trunk();
+  model.sliding_window = 25;
+  const Graph g = build_graph(model);
+  for (const Recomputation& r : {Recomputation::none, Recomputation::full}) {
+    for (const ScheduleKind kind : {ScheduleKind::one_f_one_b, ScheduleKind::zb_h1}) {
+      PlanConfig p = plan();
+      p.context = 4;
+      p.tensor = 2;
+      p.sequence_parallel = true;
+      p.fuse_attention = true;
+      p.recomputation = r;
+      p.schedule = kind;
+      for (const bool ring : {false, true}) {
+        p.overlap.ring_attention = ring;
+        const LoweredPlan narrow = lower(g, p, mesh());
+        const LoweredPlan wide = lower(build_graph(trunk()), p, mesh());
+        // 24 of the 48 tokens that are not a rank's own.
+        const std::int64_t passes = r == Recomputation::none ? 6 : 8;
+        EXPECT_EQ(sent(wide, "context") - sent(narrow, "context"),
+                  kLayers * kMicroBatches * passes * 4 * 24 * kActivation / kSequence);
+        EXPECT_EQ(sent(narrow, "tensor"), sent(wide, "tensor"));
+      }
+    }
+  }
+}
+
+TEST(Volume, AnUnevenCutMovesTheHaloOfTheLargestPart) {
+  DecoderConfig model = trunk();
+  model.sliding_window = 9;
+  PlanConfig p = plan();
+  p.context = 3;
+  p.uneven = Uneven::pad;
+  // Ranks of 22, 21 and 21 tokens all fetch the 8 before theirs.
+  EXPECT_EQ(keys_sent(lower(build_graph(model), p, mesh()), 3),
+            kLayers * kMicroBatches * 6 * 3 * 8 * kActivation / kSequence);
+}
+
+TEST(Volume, AWindowThatSeesEverythingChangesNoProgram) {
+  for (const bool ring : {false, true}) {
+    PlanConfig p = plan();
+    p.context = 4;
+    p.fuse_attention = p.overlap.ring_attention = ring;
+    DecoderConfig model = trunk();
+    const LoweredPlan open = lower(build_graph(model), p, mesh());
+    model.sliding_window = kSequence;
+    const LoweredPlan wide = lower(build_graph(model), p, mesh());
+    EXPECT_EQ(test::difference(open.program, wide.program), "");
+    for (const Segment& s : open.program.segments) {
+      for (const Instruction& i : s.code) {
+        EXPECT_EQ(open.program.names[i.name].find("halo"), std::string::npos);
+      }
+    }
+  }
+}
+
+TEST(Volume, TokensThatTwoAxesCutAreGathered) {
+  DecoderConfig model = trunk();
+  PlanConfig p = plan();
+  p.context = 2;
+  p.tensor = 8;
+  p.tensor_shape = {2, 2, 2};
+  const std::int64_t everything = sent(lower(build_graph(model), p, mesh()), "context");
+  model.sliding_window = 5;
+  EXPECT_EQ(sent(lower(build_graph(model), p, mesh()), "context"), everything);
+}
+
+TEST(Volume, ARankKeepsTheHaloAndNothingElse) {
+  DecoderConfig model = trunk();
+  model.ffn = kHidden;  // temporaries are most in the attention's backward pass
+  PlanConfig p = plan();
+  p.context = 4;
+  const auto temporaries = [&](std::int64_t window, bool training) {
+    model.sliding_window = window;
+    const Graph g = build_graph(model);
+    KernelOptions o{make_splits(p, g)};
+    o.boundary = boundary_layouts(g, o.splits);
+    o.samples = kBatch;
+    o.fuse_attention = true;
+    o.training = training;
+    return make_kernels(g.blocks[g.chain[1]], o).temporaries;
+  };
+  // Of 64 tokens a rank holds its own 16 and the 24 before them: of keys and values, and in
+  // training of their gradients.
+  const std::int64_t token = kActivation / kSequence;
+  EXPECT_EQ(temporaries(0, false) - temporaries(25, false), 2 * 24 * token);
+  EXPECT_EQ(temporaries(0, true) - temporaries(25, true), 4 * 24 * token);
 }
 
 TEST(Volume, ChunksMoveWhatTheWholeMoves) {

@@ -228,5 +228,67 @@ TEST(Overlap, ARingBringsHomeGradientsOfKeysAndValues) {
   EXPECT_EQ(r.communication[static_cast<std::size_t>(Cause::tensor)].active.value(), 0);
 }
 
+/// The same where a query sees 49 keys: of the 48 before its own a rank gets a block and a half.
+struct WindowedRing : Ring {
+  /// Of a layer's attention, so many keys for each query.
+  static double keys(int n) { return 4.0 * 32 * n * 256 * 1e-12; }
+
+  WindowedRing() {
+    DecoderConfig model = trunk();
+    model.sliding_window = 49;
+    job.graph = build_graph(model);
+    compute = job.graph.forward_flop().value() * 1e-12 / 4;
+  }
+};
+
+TEST(Overlap, AHaloComesFirst) {
+  WindowedRing ring;
+  ring.plan.overlap.ring_attention = false;
+  const double fast = 100e9, expected = ring.compute + 8 * 1.5 * Ring::step(fast);
+  EXPECT_NEAR(ring.run(fast), expected, 1e-3 * expected);
+}
+
+TEST(Overlap, ARingEndsWithTheWindow) {
+  const WindowedRing ring;
+  const double fast = 100e9;
+  ASSERT_LT(Ring::step(fast), WindowedRing::keys(16));
+  EXPECT_NEAR(ring.run(fast), ring.compute, 1e-3 * ring.compute);
+}
+
+TEST(Overlap, ASlowRingEndsWithTheWindow) {
+  const WindowedRing ring;
+  const double slow = 10e9;
+  // Of 49 keys (1 + ... + 32) / 32 are a query's rank's own, to the next whole one 16, and
+  // (1 + ... + 16) / 32, 5, of the farthest block.
+  const double expected =
+      ring.compute + 8 * (Ring::step(slow) - WindowedRing::keys(16) + Ring::step(slow) / 2 -
+                          WindowedRing::keys(49 - 16 - 5));
+  EXPECT_NEAR(ring.run(slow), expected, 1e-3 * expected);
+}
+
+TEST(Overlap, GradientsOfAHaloGoBack) {
+  WindowedRing ring;
+  ring.plan.mode = Mode::training;
+  ring.plan.overlap.ring_attention = false;
+  const double fast = 100e9;
+  const Result r = simulate(row(4, fast), ring.job.graph, ring.plan, test::checked());
+  // Keys and values come before the attention; backward, where they are kept, beside the MLP's
+  // backward pass. Their gradients go home after the attention's.
+  const double expected = r.flops_hardware.value() * 1e-12 / 4 + 8 * 2 * 1.5 * Ring::step(fast) +
+                          all_reduce(ring.job.gradient_bytes(), 4, fast);
+  EXPECT_NEAR(r.iteration_time.value(), expected, 1e-3 * expected);
+}
+
+TEST(Overlap, GradientsGoBackAsFarAsTheRingWent) {
+  WindowedRing ring;
+  ring.plan.mode = Mode::training;
+  const double fast = 100e9;
+  const Result r = simulate(row(4, fast), ring.job.graph, ring.plan, test::checked());
+  // A block and a half of sums comes after the attention.
+  const double expected = r.flops_hardware.value() * 1e-12 / 4 + 8 * 1.5 * Ring::step(fast) +
+                          all_reduce(ring.job.gradient_bytes(), 4, fast);
+  EXPECT_NEAR(r.iteration_time.value(), expected, 1e-3 * expected);
+}
+
 }  // namespace
 }  // namespace tilewright

@@ -176,13 +176,14 @@ std::string text_of(const DecoderConfig& c, const PlanConfig& p) {
                         cut.dim ? std::to_string(static_cast<int>(*cut.dim)) : "none");
   }
   return fmt::format(
-      "layers {} heads {}/{} ffn {} vocab {} tied {} gated {} experts {}/{}+{} | p{} t{}{} c{} d{} "
+      "layers {} heads {}/{} window {} ffn {} vocab {} tied {} gated {} experts {}/{}+{} | p{} "
+      "t{}{} c{} d{} "
       "e{} sp{} zero{} batch {}/{} schedule {} recompute {} fused {} ring {} optimizer {} "
       "precision {} "
       "preset {} "
       "uneven {} placement {}{} offload {}",
-      c.layers, c.heads, c.kv_heads, c.ffn, c.vocab, c.tied_embeddings, c.gated_mlp,
-      c.experts.count, c.experts.top_k, c.experts.shared_ffn, p.pipeline, p.tensor,
+      c.layers, c.heads, c.kv_heads, c.sliding_window, c.ffn, c.vocab, c.tied_embeddings,
+      c.gated_mlp, c.experts.count, c.experts.top_k, c.experts.shared_ffn, p.pipeline, p.tensor,
       p.tensor_shape.empty() ? "" : " (2-D)", p.context, p.data, p.expert, p.sequence_parallel,
       p.zero, p.global_batch, p.micro_batch, static_cast<int>(p.schedule),
       to_string(p.recomputation), p.fuse_attention ? 2 : int{p.fuse_pointwise},
@@ -262,8 +263,9 @@ TEST(PlanSweep, EveryPlanRunsOrIsRefused) {
   std::map<std::string, int> reasons;
   for (int i = 0; i < kPlans; ++i) {
     Draw draw(1000 + static_cast<unsigned>(i));
-    const DecoderConfig model = draw_model(draw);
+    DecoderConfig model = draw_model(draw);
     const PlanConfig plan = draw_plan(draw, model.experts.count > 0);
+    if (draw.chance(40)) model.sliding_window = draw.one_of({1, 4, 8, 12, 20});
     int pipe_ends[2];
     ASSERT_EQ(pipe(pipe_ends), 0);
     // The kernel cannot restart: every simulation has a process of its own.

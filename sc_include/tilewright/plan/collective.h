@@ -27,6 +27,8 @@ enum class CollectiveKind : std::uint8_t {
   all_to_all,
   broadcast,
   ring_step,  ///< one step of a ring's all_gather or reduce_scatter: a part goes to the next rank
+  halo,       ///< every rank gets the end of what those before it hold, passed on rank by rank
+  halo_sum,   ///< the way back: summands of such halos go to the ranks that they came from
 };
 constexpr std::size_t kCollectiveKinds = 5;  ///< those that have algorithms to choose from
 const char* to_string(CollectiveKind kind);
@@ -125,7 +127,8 @@ std::string why_not(CollectiveKind kind, CollectiveAlgorithm algorithm,
 /// The messages of a collective. `bytes`: all-reduce, reduce-scatter: of what every member has in
 /// the beginning; all-gather: of what it has in the end; all-to-all: of what a member has for all
 /// members, itself included; broadcast: of what member 0 has. Blocks are equal: what they do not
-/// divide is rounded up (but see CollectiveOp::rotation). Throws InternalError where why_not().
+/// divide is rounded up (but see CollectiveOp::rotation). Of a halo or halo_sum only whom members
+/// send to. Throws InternalError where why_not().
 CollectiveSchedule make_schedule(CollectiveKind kind, CollectiveAlgorithm algorithm,
                                  const CollectiveGroup& group, std::int64_t bytes);
 

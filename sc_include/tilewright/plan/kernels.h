@@ -49,6 +49,7 @@ struct Collective {
   std::int64_t bytes = 0;   ///< of the tensor where none of the axes cuts it
   bool accumulate = false;  ///< the result is added to what is stored (a reduce_scatter's)
   int step = 0;             ///< of a ring_step: ranks that the part has come already
+  std::int64_t halo = 0;    ///< of a halo or halo_sum: bytes beside a rank's own part
 };
 
 struct Kernel {

@@ -53,6 +53,8 @@ enum class Layout : std::uint8_t {
   feature,     ///< cut by feature, or by attention head
   key,         ///< attention scores cut by key token
   expert,      ///< routed tokens cut by expert
+  halo,        ///< cut by token, each part with the tokens before it that a window reaches
+  halo_sum,    ///< every rank holds a summand of its halo
 };
 std::string to_string(Layout layout);
 using Layouts = std::array<Layout, kMaxAxes>;
@@ -95,6 +97,8 @@ class Splits {
   int pieces(const Layouts& layouts) const;
 
  private:
+  /// Of keys or values along an axis that cuts the tokens of the queries.
+  Layout window_layout(const Operator& op) const;
   std::optional<Layout> layout_of(const Operator& op, const Operand& operand, Dim cut) const;
 
   std::vector<GroupAxis> axes_;
