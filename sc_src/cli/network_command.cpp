@@ -1,5 +1,6 @@
 // `tilewright network`: the on-chip network alone, under synthetic traffic or a trace.
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -144,6 +145,10 @@ std::vector<double> loads_of(const std::string& text) {
 }
 
 std::vector<TraceRecord> read_trace(const std::string& path, std::uint32_t tiles) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw InputError(fmt::format("network: the trace '{}' is a directory", path));
+  }
   std::ifstream file(path);
   if (!file) throw InputError(fmt::format("network: cannot read the trace '{}'", path));
   std::vector<TraceRecord> trace;
@@ -203,7 +208,12 @@ FlitConfig config_of(const po::variables_map& values) {
   return c;
 }
 
-bool saturated(const LoadResult& r) { return r.unfinished > 0 || r.accepted < 0.95 * r.created; }
+/// A trace ends, so what it accepts per cycle depends on its length: it saturates nothing.
+std::string remark(const LoadResult& r, bool trace) {
+  if (r.packets == 0 && r.unfinished == 0) return "  no packet was created in the measured cycles";
+  if (r.unfinished > 0 || (!trace && r.accepted < 0.95 * r.created)) return "  saturated";
+  return "";
+}
 
 std::string csv_of(const std::vector<LoadResult>& results) {
   std::string csv =
@@ -211,10 +221,12 @@ std::string csv_of(const std::vector<LoadResult>& results) {
       "routers_mean,"
       "packets,unfinished,cycles\n";
   for (const LoadResult& r : results) {
-    csv += fmt::format("{:.6g},{:.6g},{:.6g},{:.6g},{},{},{},{},{:.6g},{},{},{}\n", r.offered,
-                       r.created, r.accepted, r.latency_mean, r.latency_p50, r.latency_p95,
-                       r.latency_p99, r.latency_max, r.routers_mean, r.packets, r.unfinished,
-                       r.cycles);
+    const std::string means =
+        r.packets == 0 ? ",,,,,"
+                       : fmt::format("{:.6g},{},{},{},{},{:.6g}", r.latency_mean, r.latency_p50,
+                                     r.latency_p95, r.latency_p99, r.latency_max, r.routers_mean);
+    csv += fmt::format("{:.6g},{:.6g},{:.6g},{},{},{},{}\n", r.offered, r.created, r.accepted,
+                       means, r.packets, r.unfinished, r.cycles);
   }
   return csv;
 }
@@ -229,15 +241,18 @@ std::string histograms_of(const std::vector<LoadResult>& results) {
   return csv;
 }
 
-std::string table_of(const std::vector<LoadResult>& results) {
+std::string table_of(const std::vector<LoadResult>& results, bool trace) {
   std::string text =
       fmt::format("{:>9} {:>9} {:>9} {:>6} {:>6} {:>6} {:>6} {:>8} {:>9}\n", "offered", "accepted",
                   "latency", "p50", "p95", "p99", "max", "routers", "packets");
   for (const LoadResult& r : results) {
-    text += fmt::format("{:>9.4f} {:>9.4f} {:>9.2f} {:>6} {:>6} {:>6} {:>6} {:>8.3f} {:>9}{}\n",
-                        r.offered, r.accepted, r.latency_mean, r.latency_p50, r.latency_p95,
-                        r.latency_p99, r.latency_max, r.routers_mean, r.packets,
-                        saturated(r) ? "  saturated" : "");
+    const std::string means = r.packets == 0
+                                  ? fmt::format("{0:>9} {0:>6} {0:>6} {0:>6} {0:>6} {0:>8}", "-")
+                                  : fmt::format("{:>9.2f} {:>6} {:>6} {:>6} {:>6} {:>8.3f}",
+                                                r.latency_mean, r.latency_p50, r.latency_p95,
+                                                r.latency_p99, r.latency_max, r.routers_mean);
+    text += fmt::format("{:>9.4f} {:>9.4f} {} {:>9}{}\n", r.offered, r.accepted, means, r.packets,
+                        remark(r, trace));
   }
   return text;
 }
@@ -362,7 +377,7 @@ void network_command(const std::vector<std::string>& arguments) {
                            fidelity, trace.empty() ? text_of(values, "traffic") : trace_file,
                            trace.empty() ? std::to_string(options.packet_flits)
                                          : std::string("any number of"))
-            << table_of(results) << '\n'
+            << table_of(results, !trace.empty()) << '\n'
             << summary;
 }
 
