@@ -2,11 +2,12 @@
 // SystemVerilog (rtl/), verilated. Random traffic passes; every packet must take the cycles that it
 // takes where all routers are the model's, which a second run in a process of its own finds out.
 //
-//   rtl-router [LOAD [CYCLES [VCD]]]     flits per cycle and tile (0.3), cycles of traffic (2000),
-//   and
-//                                        a file for the waves of the RTL
+//   rtl-router [LOAD [CYCLES [VCD]]]     flits per cycle and tile (0.3), cycles of traffic (2000)
+//                                        and a file for the waves of the RTL
+#include <charconv>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
@@ -101,6 +102,19 @@ class Traffic : public EventHandler {
   std::size_t next_ = 0;
 };
 
+/// The whole of an argument as a number.
+template <class T>
+T number(const std::string& name, const std::string& text, T least, T most,
+         const std::string& allowed) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (stop != end || error != std::errc() || !(value >= least && value <= most)) {
+    throw InputError(name + ": '" + text + "' is not allowed; allowed: " + allowed);
+  }
+  return value;
+}
+
 /// The latencies with model routers alone, found by a child: one process, one simulation.
 std::vector<std::uint32_t> model_latencies(double load, std::uint64_t cycles) {
   int ends[2];
@@ -128,9 +142,14 @@ std::vector<std::uint32_t> model_latencies(double load, std::uint64_t cycles) {
 
 int sc_main(int argc, char** argv) try {
   if (argc > 4) throw InputError("usage: rtl-router [LOAD [CYCLES [VCD]]]");
-  const double load = argc > 1 ? std::stod(argv[1]) : 0.3;
-  const std::uint64_t cycles = argc > 2 ? std::stoull(argv[2]) : 2000;
+  const double load = argc > 1 ? number("LOAD", argv[1], 1e-6, 1.0, "0.000001 to 1") : 0.3;
+  const std::uint64_t cycles =
+      argc > 2 ? number<std::uint64_t>("CYCLES", argv[2], 1, 1000000, "1 to 1000000") : 2000;
+  if (argc == 4 && !std::ofstream(argv[3])) {
+    throw InputError("VCD: cannot write '" + std::string(argv[3]) + "'");
+  }
   const std::vector<std::uint32_t> expected = model_latencies(load, cycles);
+  if (expected.empty()) throw InputError("no tile sent a packet; wanted: more LOAD or CYCLES");
 
   EventQueue queue("events");
   FlitMesh network("mesh", mesh(), queue, 0);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
@@ -100,6 +101,9 @@ std::size_t wrong_results(const rtl::Gemm& g) {
 
 int sc_main(int argc, char** argv) try {
   if (argc > 2) throw InputError("usage: rtl-tile [VCD]");
+  if (argc == 2 && !std::ofstream(argv[1])) {
+    throw InputError("VCD: cannot write '" + std::string(argv[1]) + "'");
+  }
   const MachineConfig config = machine();
   const Program program = parse_program(kProgram, "rtl-tile");
   Backplane backplane(config, program);

@@ -73,6 +73,9 @@ int sc_main(int argc, char** argv) try {
     throw InputError("usage: wafer PLATFORM MODEL PLAN (files as for `tilewright run`)");
   }
   const MachineConfig machine = read_machine(Document::load(argv[1], "platform"));
+  if (machine.fabric || machine.torus || !machine.host.sites.empty()) {
+    throw InputError(std::string(argv[1]) + ": wanted: a mesh, no torus, without host memory");
+  }
   const PlanConfig plan = read_plan(Document::load(argv[3], "plan"));
   const DecoderConfig model = read_decoder(Document::load(argv[2], "model"), plan.sequence);
   const LoweredPlan lowered = lower(build_graph(model), plan, machine);

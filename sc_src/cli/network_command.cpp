@@ -1,5 +1,6 @@
 // `tilewright network`: the on-chip network alone, under synthetic traffic or a trace.
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -146,6 +147,10 @@ std::vector<double> loads_of(const std::string& text) {
 }
 
 std::vector<TraceRecord> read_trace(const std::string& path, std::uint32_t tiles) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw InputError(fmt::format("network: the trace '{}' is a directory", path));
+  }
   std::ifstream file(path);
   if (!file) throw InputError(fmt::format("network: cannot read the trace '{}'", path));
   std::vector<TraceRecord> trace;
@@ -205,7 +210,12 @@ FlitConfig config_of(const po::variables_map& values) {
   return c;
 }
 
-bool saturated(const LoadResult& r) { return r.unfinished > 0 || r.accepted < 0.95 * r.created; }
+/// A trace ends, so what it accepts per cycle depends on its length: it saturates nothing.
+std::string remark(const LoadResult& r, bool trace) {
+  if (r.packets == 0 && r.unfinished == 0) return "  no packet was created in the measured cycles";
+  if (r.unfinished > 0 || (!trace && r.accepted < 0.95 * r.created)) return "  saturated";
+  return "";
+}
 
 std::string csv_of(const std::vector<LoadResult>& results) {
   std::string csv =
@@ -213,10 +223,12 @@ std::string csv_of(const std::vector<LoadResult>& results) {
       "routers_mean,"
       "packets,unfinished,cycles\n";
   for (const LoadResult& r : results) {
-    csv += fmt::format("{:.6g},{:.6g},{:.6g},{:.6g},{},{},{},{},{:.6g},{},{},{}\n", r.offered,
-                       r.created, r.accepted, r.latency_mean, r.latency_p50, r.latency_p95,
-                       r.latency_p99, r.latency_max, r.routers_mean, r.packets, r.unfinished,
-                       r.cycles);
+    const std::string means =
+        r.packets == 0 ? ",,,,,"
+                       : fmt::format("{:.6g},{},{},{},{},{:.6g}", r.latency_mean, r.latency_p50,
+                                     r.latency_p95, r.latency_p99, r.latency_max, r.routers_mean);
+    csv += fmt::format("{:.6g},{:.6g},{:.6g},{},{},{},{}\n", r.offered, r.created, r.accepted,
+                       means, r.packets, r.unfinished, r.cycles);
   }
   return csv;
 }
@@ -231,15 +243,18 @@ std::string histograms_of(const std::vector<LoadResult>& results) {
   return csv;
 }
 
-std::string table_of(const std::vector<LoadResult>& results) {
+std::string table_of(const std::vector<LoadResult>& results, bool trace) {
   std::string text =
       fmt::format("{:>9} {:>9} {:>9} {:>6} {:>6} {:>6} {:>6} {:>8} {:>9}\n", "offered", "accepted",
                   "latency", "p50", "p95", "p99", "max", "routers", "packets");
   for (const LoadResult& r : results) {
-    text += fmt::format("{:>9.4f} {:>9.4f} {:>9.2f} {:>6} {:>6} {:>6} {:>6} {:>8.3f} {:>9}{}\n",
-                        r.offered, r.accepted, r.latency_mean, r.latency_p50, r.latency_p95,
-                        r.latency_p99, r.latency_max, r.routers_mean, r.packets,
-                        saturated(r) ? "  saturated" : "");
+    const std::string means = r.packets == 0
+                                  ? fmt::format("{0:>9} {0:>6} {0:>6} {0:>6} {0:>6} {0:>8}", "-")
+                                  : fmt::format("{:>9.2f} {:>6} {:>6} {:>6} {:>6} {:>8.3f}",
+                                                r.latency_mean, r.latency_p50, r.latency_p95,
+                                                r.latency_p99, r.latency_max, r.routers_mean);
+    text += fmt::format("{:>9.4f} {:>9.4f} {} {:>9}{}\n", r.offered, r.accepted, means, r.packets,
+                        remark(r, trace));
   }
   return text;
 }
@@ -367,7 +382,7 @@ void network_command(const std::vector<std::string>& arguments) {
       trace.empty() ? std::to_string(options.packet_flits) : std::string("any number of"));
   if (!curve.empty()) write_file(curve, load_curve(title, results));
   if (csv == "-" || histograms == "-") return;
-  std::cout << title << "\n\n" << table_of(results) << '\n' << summary;
+  std::cout << title << "\n\n" << table_of(results, !trace.empty()) << '\n' << summary;
 }
 
 }  // namespace tilewright::cli

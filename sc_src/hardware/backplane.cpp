@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <tilewright/base/error.h>
 #include <tilewright/hardware/backplane.h>
 
@@ -70,9 +72,30 @@ std::uint32_t Backplane::site(const DramConfig& memory, DramId id) const {
   return index(machine_.tile(x, y));
 }
 
+void Backplane::check_complete() const {
+  const Topology& topology = network.topology();
+  for (std::uint32_t tile = 0; tile < topology.tiles(); ++tile) {
+    if (topology.dead(tile) || driver.connected(tile)) continue;
+    throw InputError(fmt::format("the platform lacks tile {}: make a Tile and call connect(tile)",
+                                 topology.name(tile)));
+  }
+  for (std::uint32_t i = 0; i < memory.controllers(); ++i) {
+    if (memory.has_port(i)) continue;
+    const auto drams = static_cast<std::uint32_t>(machine_.dram.sites.size());
+    throw InputError(fmt::format("the platform lacks controller {} of the {}: make a DramPort",
+                                 i < drams ? i : i - drams, i < drams ? "DRAM" : "host memory"));
+  }
+  for (const LinkPlace& place : network.places()) {
+    if (network.joined(place.number)) continue;
+    throw InputError(fmt::format("the platform lacks the link from {} to {}: connect their routers",
+                                 topology.name(index(place.from)), topology.name(index(place.to))));
+  }
+}
+
 void Backplane::run() {
   if (has_run_) throw InternalError("a platform can run once");
   has_run_ = true;
+  check_complete();
   sequencer.allocate_resident();
   sc_core::sc_start(sc_core::SC_ZERO_TIME);  // ends elaboration, which wires the tiles
   queue.rethrow();

@@ -140,13 +140,20 @@ FlitConfig flit_config(const MachineConfig& m) {
   }
   c.period = std::min<Picoseconds>(1000, shortest / least);
   if (routers.clock.value() > 0) {
+    const std::string allowed = fmt::format(
+        "allowed: {} to 1000 GHz",
+        to_string(Frequency(1e12 * static_cast<double>(least) / static_cast<double>(shortest))));
+    if (routers.clock.value() > 1e12) {
+      throw InputError(fmt::format(
+          "noc.flit.clock: a cycle at {} is shorter than 1 ps, the simulation's step; {}",
+          to_string(routers.clock), allowed));
+    }
     c.period = static_cast<Picoseconds>(std::llround(1e12 / routers.clock.value()));
-    if (c.period == 0 || (shortest + c.period / 2) / c.period < least) {
+    if ((shortest + c.period / 2) / c.period < least) {
       throw InputError(fmt::format(
           "noc.flit.clock: at {} the shortest hop, {}, is shorter than the {} cycles of a router "
-          "and its wire; allowed: {} to 1000 GHz",
-          to_string(routers.clock), to_string(to_seconds(shortest)), least,
-          to_string(Frequency(1e12 * static_cast<double>(least) / static_cast<double>(shortest)))));
+          "and its wire; {}",
+          to_string(routers.clock), to_string(to_seconds(shortest)), least, allowed));
     }
   }
   c.flit_bytes = fastest * static_cast<double>(c.period) * 1e-12;

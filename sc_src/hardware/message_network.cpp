@@ -45,7 +45,7 @@ MessageNetwork::MessageNetwork(const MachineConfig& machine, EventQueue& queue)
   switching_ = switching(machine.noc.switching);
   topology_.grid() ? route_grid(machine) : route_fabric(machine);
   direct_ = injected_.empty() && switching_ != Switching::circuit;
-  if (machine.tiles() > 1) {
+  if (machine.tiles() > 1 || !topology_.grid()) {
     for (const NamedLinkConfig& kind : machine.link_kinds()) {
       timing_.push_back(link_timing(kind.link, kind.name + " links"));
     }

@@ -1,5 +1,8 @@
 #include <string>
 
+#include <fmt/format.h>
+
+#include <tilewright/base/error.h>
 #include <tilewright/hardware/router.h>
 
 namespace tilewright {
@@ -12,10 +15,20 @@ Router::Router(const sc_core::sc_module_name& name, const RouterConfig& config)
 }
 
 void Router::connect(unsigned port, Router& neighbour) {
+  const Topology& topology = config_.network.topology();
+  const std::uint32_t to =
+      port < ports_.size() ? topology.link(config_.node, port).to : Topology::kNone;
+  if (to != neighbour.config_.node) {
+    throw InputError(fmt::format(
+        "{}: port {} of {} leads to {}, not to {} ({}), by the description of the machine", name(),
+        port, topology.name(config_.node), to == Topology::kNone ? "nothing" : topology.name(to),
+        topology.name(neighbour.config_.node), neighbour.name()));
+  }
   out.bind(neighbour.in);
   ports_[port].out = links_out_++;
-  const unsigned far = config_.network.topology().link(config_.node, port).to_port;
+  const unsigned far = topology.link(config_.node, port).to_port;
   neighbour.ports_[far].in = neighbour.links_in_++;
+  config_.network.join(topology.first_link(config_.node) + port);
 }
 
 void Router::end_of_elaboration() {

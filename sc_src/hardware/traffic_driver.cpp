@@ -105,13 +105,14 @@ LoadResult TrafficDriver::simulate() {
     }
   }
   LoadResult r;
+  r.cycles = (end_ - base_) / period_;
   const double cycles = static_cast<double>((to_ - from_) / period_);
   const double tiles = static_cast<double>(width_) * height_;
   r.created = static_cast<double>(created_flits_) / cycles / tiles;
-  r.accepted = static_cast<double>(received_flits_) / cycles / tiles;
+  r.accepted = static_cast<double>(received_flits_) /
+               (trace_ != nullptr ? static_cast<double>(r.cycles) : cycles) / tiles;
   r.packets = latency_count_;
   r.unfinished = outstanding_;
-  r.cycles = (end_ - base_) / period_;
   if (latency_count_ > 0) {
     const auto count = static_cast<double>(latency_count_);
     r.latency_mean = static_cast<double>(latency_sum_) / count;
@@ -180,7 +181,8 @@ void TrafficDriver::send(std::uint32_t source, std::uint32_t destination, std::u
 void TrafficDriver::deliver(Packet& p, Picoseconds now) {
   if (running_) {
     const Picoseconds received = network_.received(p, now);
-    if (received >= from_ && received < to_) received_flits_ += p.bytes / flit_bytes_;
+    if (received >= from_ && (trace_ != nullptr || received < to_))
+      received_flits_ += p.bytes / flit_bytes_;
     if (p.link != 0) {
       const std::uint64_t latency = (received - p.injected) / period_;
       if (latency >= histogram_.size()) histogram_.resize(latency + 1, 0);

@@ -139,10 +139,10 @@ void read_edge_list(const Document& list, MachineConfig& m) {
           {static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(b), number});
     }
   }
+  root.finish();  // before a complaint about edges that a misspelt key may hold
   if (fabric.edges.empty() && m.tiles() > 1) {
     root.fail("kinds", "no link joins the tiles; wanted: kinds of links with edges: [[a, b], ...]");
   }
-  root.finish();
   m.fabric = fabric;
 }
 

@@ -238,10 +238,10 @@ void read_edges(const Section& edges, const MachineConfig& m, DramConfig& d) {
     }
     const auto n = static_cast<std::int64_t>(tiles.size());
     if (controllers > n) {
-      edges.fail(name,
-                 fmt::format("{} controllers for {} tiles: of this side, without dead ones and "
-                             "those that have a controller; wanted: at most {}",
-                             controllers, n, n));
+      edges.fail(
+          name, fmt::format("{} controllers, but this side has {} tiles that are not dead and have "
+                            "no controller yet; wanted: at most {}",
+                            controllers, n, n));
     }
     for (std::int64_t i = 0; i < controllers; ++i) {
       const auto first = tiles.begin() + i * n / controllers;

@@ -60,6 +60,13 @@ TEST(DefectiveMesh, DramIsReachedAndAnswersByTheWaysThatWork) {
   EXPECT_EQ(end(true), std::to_string(2000 + 100000 + 2000 + 3 * 2000));
 }
 
+TEST(DefectiveMesh, AWholeRowMayBeDead) {
+  MachineConfig m = mesh(2, 2);
+  m.defects.dead_tiles = {{0, 1}, {1, 1}};
+  Script s = one_message(tile(0), tile(1), 1000, 1000);
+  EXPECT_EQ(s.run(m).end, 2000u + 1000);
+}
+
 TEST(DefectiveMesh, DeadTilesRunNothing) {
   MachineConfig m = mesh(3, 2);
   m.defects.dead_tiles = {{1, 0}};

@@ -66,6 +66,23 @@ Picoseconds flows(const MachineConfig& m,
   return std::stoull(text);
 }
 
+TEST(Switch, ATileAloneComputesAsOnAMesh) {
+  MachineConfig m = mesh(1, 1);
+  FabricConfig f;
+  f.kinds = {{"device port", {Bandwidth(1e12), Seconds(2e-9)}}};
+  f.switches = {"s"};
+  f.edges = {{0, 1, static_cast<LinkKind>(0)}};
+  m.fabric = f;
+  m.noc.routing = "shortest";
+  m.dram.sites = {{0, 0}};
+  Script s;
+  s.group("G", {tile(0)}, s.segment("load", [](Code& c) { c.load(1000); }));
+  const RunStatistics& r = s.run(m);
+  EXPECT_EQ(r.end, 100000u + 2000);
+  ASSERT_EQ(r.links.size(), 2u);
+  for (const LinkStatistics& link : r.links) EXPECT_EQ(link.bytes, 0u);
+}
+
 TEST(Switch, AMessageTakesTwoHops) {
   EXPECT_EQ(flows(cluster(2), {{0, 3}}, 1000), 2 * 2000u + 1000u);
   EXPECT_EQ(flows(cluster(2), {{0, 7}}, 1000), 2 * 10000u + 4000u);

@@ -353,6 +353,8 @@ TEST(Fidelity, WhatFlitsCannotDoIsRefused) {
   m = mesh(4, 4);
   m.noc.flit.clock = Frequency(1e9);
   EXPECT_THAT(refusal(m), HasSubstr("noc.flit.clock: at 1.000 GHz the shortest hop, 2.000 ns"));
+  m.noc.flit.clock = Frequency(1e13);
+  EXPECT_THAT(refusal(m), HasSubstr("shorter than 1 ps, the simulation's step; allowed: "));
   m = mesh(4, 4);
   m.noc.link.bandwidth = Bandwidth::unlimited();
   EXPECT_THAT(refusal(m), HasSubstr("moves inf bytes"));

@@ -349,7 +349,8 @@ TEST(EdgeList, MistakesAreNamed) {
               HasSubstr("'a' is given twice"));
   EXPECT_THAT(EdgeList("fabric: f\ntiles: 2\nswitches: ['a b']\n").error(),
               HasSubstr("'a b' is not allowed"));
-  EXPECT_THAT(EdgeList("fabric: f\ntiles: 2\nkind: {}\n").error(), HasSubstr("kinds"));
+  EXPECT_THAT(EdgeList("fabric: f\ntiles: 2\nkindz: {}\n").error(),
+              AllOf(HasSubstr("list.yaml:3: kindz: unknown key"), HasSubstr("'kinds'")));
   EXPECT_THAT(error_of(kTile + "fabric: { file: no-such.yaml }\n"), HasSubstr("no-such.yaml"));
 }
 

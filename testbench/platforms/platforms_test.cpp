@@ -87,6 +87,27 @@ TEST(PlatformBinaries, WaferSaysWhatItNeeds) {
   EXPECT_THAT(outcome.err, testing::HasSubstr("usage: wafer PLATFORM MODEL PLAN"));
 }
 
+TEST(PlatformBinaries, WaferRefusesWhatItDoesNotElaborate) {
+  const TemporaryFolder folder;
+  const std::string die = read_text(std::string(TILEWRIGHT_SOURCE_DIR) + "/platforms/tx8-die.yaml"),
+                    host =
+                        folder.write("host.yaml", die +
+                                                      "host: { bandwidth: 64 GB/s, capacity: "
+                                                      "1 TiB, latency: 1 us, sites: [[0, 0]] }\n");
+  std::string wrapped = die;
+  const std::string size = "tiles_per_die: [4, 4]\n";
+  ASSERT_NE(wrapped.find(size), std::string::npos);
+  const std::string torus = folder.write(
+      "torus.yaml", wrapped.replace(wrapped.find(size), size.size(), size + "  wrap: torus\n"));
+  for (const std::string& machine : {torus, host, std::string("platforms/a100-node.yaml")}) {
+    const Outcome outcome = platform("wafer", {machine, "workloads/models/gpt2/config.json",
+                                               "workloads/plans/gpt2-tx8-die.yaml"});
+    EXPECT_EQ(outcome.exit_code, 2) << machine;
+    EXPECT_THAT(outcome.err,
+                testing::HasSubstr(machine + ": wanted: a mesh, no torus, without host memory"));
+  }
+}
+
 // Of the tiles' 4 × 2 × 20 KiB and the traffic's 2 × 64 KiB each memory has half: 144 KiB in bursts
 // of 64 bytes; 80 KiB in blocks of 1 KiB and 64 KiB in the traffic's transactions of 256 bytes.
 TEST(PlatformBinaries, ForeignMemory) {
@@ -153,6 +174,28 @@ TEST(PlatformBinaries, RtlRouter) {
   EXPECT_THAT(outcome.out, testing::ContainsRegex(
                                "[1-9][0-9]* packets, .*[1-9][0-9]* of [1-9][0-9]* flits passed "
                                "the RTL router\n0 packets took another time"));
+}
+
+TEST(PlatformBinaries, RtlPlatformsCheckTheirArguments) {
+  const auto error = [](const std::string& name, const std::vector<std::string>& arguments) {
+    const Outcome outcome = platform(name, arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.out;
+    return outcome.err;
+  };
+  for (const char* load : {"x", "", "0.3x", "-0.1", "nan", "inf", "0", "2"}) {
+    EXPECT_THAT(error("rtl-router", {load}),
+                testing::HasSubstr(std::string("LOAD: '") + load + "' is not allowed"));
+  }
+  for (const char* cycles : {"x", "-1", "0", "100.5", "99999999999999999999"}) {
+    EXPECT_THAT(error("rtl-router", {"0.3", cycles}),
+                testing::HasSubstr(std::string("CYCLES: '") + cycles + "' is not allowed"));
+  }
+  EXPECT_THAT(error("rtl-router", {"0.000001", "1"}), testing::HasSubstr("no tile sent a packet"));
+  EXPECT_THAT(error("rtl-router", {"0.3", "10", "/no/such/folder/a.vcd"}),
+              testing::HasSubstr("cannot write '/no/such/folder/a.vcd'"));
+  for (const char* vcd : {"/no/such/folder/a.vcd", ""}) {
+    EXPECT_THAT(error("rtl-tile", {vcd}), testing::HasSubstr("cannot write '"));
+  }
 }
 #endif
 

@@ -65,6 +65,33 @@ TEST(NetworkCommand, RunsATrace) {
   EXPECT_NE(o.out.find("trace done after 46 cycles"), std::string::npos) << o.out;
 }
 
+// The window of a trace of one packet closes before it arrives, after 2 · 4 + 2 + 7 cycles.
+TEST(NetworkCommand, AFinishedTraceIsNotSaturated) {
+  const TemporaryFolder folder;
+  const std::string trace = folder.write("t.trace", "0 0 1 8\n");
+  const Outcome o = tilewright({"network", "--mesh", "2x1", "--trace", trace});
+  ASSERT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_EQ(o.out.find("saturated"), std::string::npos) << o.out;
+  // 8 flits to two tiles in the 17 cycles that the packet takes
+  EXPECT_NE(o.out.find("   4.0000    0.2353     17.00 "), std::string::npos) << o.out;
+  const Outcome cut = tilewright({"network", "--mesh", "2x1", "--trace", trace, "--drain", "10"});
+  EXPECT_NE(cut.out.find(" -         0  saturated\n"), std::string::npos) << cut.out;
+}
+
+TEST(NetworkCommand, HasNoLatencyWithoutPackets) {
+  const std::vector<std::string> arguments{"network",  "--mesh",    "2x2", "--load",
+                                           "0.000001", "--measure", "1"};
+  const Outcome o = tilewright(arguments);
+  ASSERT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_NE(o.out.find("   0.0000    0.0000         -      -      -      -      -        -         "
+                       "0  no packet was created in the measured cycles\n"),
+            std::string::npos)
+      << o.out;
+  std::vector<std::string> csv = arguments;
+  csv.insert(csv.end(), {"--csv", "-"});
+  EXPECT_NE(tilewright(csv).out.find("\n1e-06,0,0,,,,,,,0,0,"), std::string::npos);
+}
+
 TEST(NetworkCommand, RefusesWhatItCannotDo) {
   const auto error = [](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "network");
@@ -87,6 +114,7 @@ TEST(NetworkCommand, RefusesWhatItCannotDo) {
   const TemporaryFolder folder;
   const std::string trace = folder.write("t.trace", "0 0 99 8\n");
   EXPECT_NE(error({"--mesh", "2x2", "--trace", trace}).find("t.trace:1:"), std::string::npos);
+  EXPECT_NE(error({"--trace", "."}).find("the trace '.' is a directory"), std::string::npos);
 }
 
 }  // namespace

@@ -61,7 +61,8 @@ class Backplane {
   /// Binds the driver to a tile; once for each.
   void connect(Tile& tile) { driver.connect(index(tile.id()), tile); }
 
-  /// Runs sc_start() until the last call of the program is complete. Throws DeadlockError when work
+  /// Runs sc_start() until the last call of the program is complete. Throws InputError when a tile,
+  /// link or controller of the machine has no module; DeadlockError when work
   /// is outstanding and nothing is left to happen (who waits for whom), InputError for an
   /// allocation over capacity or a message of a size its receiver does not expect.
   void run();
@@ -82,6 +83,7 @@ class Backplane {
 
  private:
   std::uint32_t site(const DramConfig& memory, DramId id) const;
+  void check_complete() const;
 
   const MachineConfig machine_;
   std::map<double, ComputeCosts> costs_;  // by the speed of the tile's engines

@@ -120,6 +120,7 @@ class MemorySystem : public EventHandler {
   /// Cause::memory, of the host memory as Cause::offload. `by_cause` has kCauses elements.
   void count_latencies(std::vector<LatencyHistogram>& by_cause) { latencies_ = &by_cause; }
   void add_port(std::uint32_t id, DramPort& port) { ports_[id] = &port; }
+  bool has_port(std::uint32_t id) const { return ports_[id] != nullptr; }
   std::size_t controllers() const { return ports_.size(); }
   bool reachable(std::uint32_t tile, Space space) const {
     return targets(tier(space), tile).size() > 0;

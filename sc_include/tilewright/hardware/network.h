@@ -34,7 +34,8 @@ struct Path {
 /// it sends through, the same ones at any fidelity.
 class Network {
  public:
-  explicit Network(Topology topology) : topology_(std::move(topology)) {}
+  explicit Network(Topology topology)
+      : topology_(std::move(topology)), joined_(topology_.links(), false) {}
   virtual ~Network() = default;
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
@@ -65,6 +66,10 @@ class Network {
   virtual void wire_out(std::uint32_t node, unsigned port, LinkForward& neighbour) = 0;
   virtual void wire_in(std::uint32_t node, unsigned port, LinkBackward& neighbour) = 0;
 
+  /// A Router has made this link of the topology.
+  void join(std::uint32_t link) { joined_[link] = true; }
+  bool joined(std::uint32_t link) const { return joined_[link]; }
+
   /// Every link that works, in order of node and port (tiles of a mesh: east, west, south, north).
   std::vector<LinkPlace> places() const;
   /// `probe` hears of the claims of all links, after those that watch already.
@@ -79,6 +84,9 @@ class Network {
   PacketPool pool_;
   std::vector<Probe*> probes_;
   std::uint32_t sequence_ = 0;  // of the next packet
+
+ private:
+  std::vector<bool> joined_;  // by link
 };
 
 /// `agent`: number for EventQueue::attach_agent(). Throws InputError when the machine's network

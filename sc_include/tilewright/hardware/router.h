@@ -27,7 +27,8 @@ class Router : public sc_core::sc_module {
  public:
   Router(const sc_core::sc_module_name& name, const RouterConfig& config);
 
-  /// Makes the link of this port to a neighbour.
+  /// Makes the link of this port to a neighbour. Throws InputError when the machine's description
+  /// has no such link.
   void connect(unsigned port, Router& neighbour);
   void connect(Direction d, Router& neighbour) { connect(static_cast<unsigned>(d), neighbour); }
 

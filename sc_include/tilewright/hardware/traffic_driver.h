@@ -41,9 +41,9 @@ struct TraceRecord {
 };
 
 struct LoadResult {
-  double offered = 0;       ///< as asked for, flits per cycle and tile
-  double created = 0;       ///< by the tiles while packets counted
-  double accepted = 0;      ///< received by the tiles while packets counted
+  double offered = 0;   ///< as asked for, flits per cycle and tile
+  double created = 0;   ///< by the tiles while packets counted
+  double accepted = 0;  ///< received by the tiles while packets counted; of a trace: in all cycles
   double latency_mean = 0;  ///< cycles from a packet's creation to its last flit's arrival
   std::uint64_t latency_p50 = 0, latency_p95 = 0, latency_p99 = 0, latency_max = 0;
   LatencyHistogram latencies;    ///< cycles

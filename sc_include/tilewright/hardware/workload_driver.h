@@ -35,11 +35,12 @@ struct WorkloadDriverConfig {
 /// quadratic time). Pauses the simulation when the last call is complete.
 class WorkloadDriver : public sc_core::sc_module, public EventHandler {
  public:
-  using Out = InitiatorSocket<CallTypes, 0>;
+  using Out = InitiatorSocket<CallTypes, 0, sc_core::SC_ZERO_OR_MORE_BOUND>;  // a dead row: zero
 
   WorkloadDriver(const sc_core::sc_module_name& name, const WorkloadDriverConfig& config);
 
   void connect(std::uint32_t tile, Tile& module);
+  bool connected(std::uint32_t tile) const { return clients_[tile].position >= 0; }
   /// A late tile starts.
   void handle(Picoseconds now, EventClass type, std::uint32_t tile, const Event* events,
               std::size_t count) override;
