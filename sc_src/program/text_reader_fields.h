@@ -101,7 +101,7 @@ class FieldReader {
   }
   void extent(const char* key, Use use, std::int64_t& v, std::int64_t fallback) {
     get(key, use, v, fallback, [&](const Token& t) {
-      return static_cast<std::int64_t>(parse_count(at_, t, t.value, 1, INT64_MAX));
+      return static_cast<std::int64_t>(parse_count(at_, t, t.value, 0, INT64_MAX));
     });
   }
   void real(const char* key, Use use, double& v, double fallback);

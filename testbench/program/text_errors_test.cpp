@@ -65,8 +65,6 @@ INSTANTIATE_TEST_SUITE_P(
               "sram_bytes, sram_written, dma_in, dma_out; did you mean 'parts'?"},
         Fault{"parts=2", "parts=0",
               "p.twp:3: 'parts=0': '0' is not a whole number from 1 to 4294967295"},
-        Fault{"m=8", "m=0",
-              "p.twp:3: 'm=0': '0' is not a whole number from 1 to 9223372036854775807"},
         Fault{"shape=fc amount=1 after=weights", "shape=fcc amount=1",
               "p.twp:6: 'shape=fcc': there is no shape 'fcc' before this line; known: fc, and the "
               "numbers 0 to 0; did you mean 'fc'?"},
