@@ -18,6 +18,7 @@
 #include "commands.h"
 #include "inputs.h"
 #include "options.h"
+#include "outputs.h"
 #include "side_files.h"
 
 namespace tilewright::cli {
@@ -185,6 +186,7 @@ void collective_command(const std::vector<std::string>& arguments) {
   if (!automatic) {
     algorithm = choice<CollectiveAlgorithm>("algorithm", algorithm_text, kCollectiveAlgorithms);
   }
+  const bool to_stdout = check_outputs(values, "collective");
   const Inputs inputs = read_inputs(values);
   const MachineConfig& machine = inputs.platform->machine;
   std::vector<TileId> tiles = tiles_of(values, machine);
@@ -202,6 +204,7 @@ void collective_command(const std::vector<std::string>& arguments) {
   const Program program = collective_program(machine, tiles, kind, algorithm, bytes);
   const Result result = replay(machine, program, to_string(kind), options);
   files.write(result);
+  if (to_stdout) return;
   const double time = result.iteration_time.value();
   const double bound = collective_bound(routes, kind, tiles, bytes);
   const double expected = estimate(routes, groups, kind, algorithm, bytes);

@@ -17,6 +17,7 @@
 #include "inputs.h"
 #include "options.h"
 #include "outcome.h"
+#include "outputs.h"
 
 namespace tilewright::cli {
 namespace po = boost::program_options;
@@ -75,7 +76,15 @@ Side side_of(const po::variables_map& values, const std::string& option) {
   }
   const std::vector<std::string> own = list_of(values, option + "-set");
   side.sets.insert(side.sets.end(), own.begin(), own.end());
-  for (const std::string& set : own) side.name += " " + set;
+  for (const std::string& set : own) {
+    if (side.sets.size() > own.size() && same_key(set, side.sets.front())) {
+      throw InputError(
+          fmt::format("compare: --{0} {1} and --{0}-set {2} both give noc.switching; "
+                      "give one of them",
+                      option, text_of(values, option), set));
+    }
+    side.name += " " + set;
+  }
   return side;
 }
 
@@ -92,6 +101,18 @@ void require_inputs(const po::variables_map& values) {
   }
   if (missing.empty()) return;
   throw InputError(fmt::format("compare: missing {} (see 'tilewright compare --help')", missing));
+}
+
+/// What `work` returns; the message of an error begins with the side's name.
+template <class Work>
+auto in_name_of(const Side& side, const Work& work) {
+  try {
+    return work();
+  } catch (const InputError& e) {
+    throw InputError(side.name + ": " + e.what());
+  } catch (const DeadlockError& e) {
+    throw DeadlockError(side.name + ": " + e.what());
+  }
 }
 
 /// Starts the simulation of a side. What is wrong with its files is said at once.
@@ -113,16 +134,6 @@ ForkedWork start(const po::variables_map& values, const Side& side) {
   });
 }
 
-Outcome finish(ForkedWork& work, const Side& side) {
-  try {
-    return outcome_of(side.name, work.wait());
-  } catch (const InputError& e) {
-    throw InputError(side.name + ": " + e.what());
-  } catch (const DeadlockError& e) {
-    throw DeadlockError(side.name + ": " + e.what());
-  }
-}
-
 }  // namespace
 
 void compare_command(const std::vector<std::string>& arguments) {
@@ -131,11 +142,17 @@ void compare_command(const std::vector<std::string>& arguments) {
   const po::variables_map& values = *parsed;
   require_inputs(values);
   const std::string json = text_of(values, "json");
-  check_writable(json);
+  const bool to_stdout = check_outputs(values, "compare");
   const Side first = side_of(values, "first"), second = side_of(values, "second");
 
-  ForkedWork first_work = start(values, first), second_work = start(values, second);
-  const Outcome a = finish(first_work, first), b = finish(second_work, second);
+  const auto started = [&](const Side& side) {
+    return in_name_of(side, [&] { return start(values, side); });
+  };
+  ForkedWork first_work = started(first), second_work = started(second);
+  const auto finished = [&](const Side& side, ForkedWork& work) {
+    return in_name_of(side, [&] { return outcome_of(side.name, work.wait()); });
+  };
+  const Outcome a = finished(first, first_work), b = finished(second, second_work);
   const auto ends = [](const Outcome& o) {
     std::vector<std::string> list;
     for (const auto& link : o.links) {
@@ -150,7 +167,7 @@ void compare_command(const std::vector<std::string>& arguments) {
   }
   const nlohmann::ordered_json result = differences(a, b);
   if (!json.empty()) write_file(json, result.dump(2) + "\n");
-  if (json != "-") std::cout << differences_text(result);
+  if (!to_stdout) std::cout << differences_text(result);
 }
 
 }  // namespace tilewright::cli

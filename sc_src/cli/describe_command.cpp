@@ -8,11 +8,13 @@
 
 #include <tilewright/base/error.h>
 #include <tilewright/observe/version.h>
+#include <tilewright/plan/schedule_file.h>
 
 #include "commands.h"
 #include "describe.h"
 #include "files.h"
 #include "options.h"
+#include "outputs.h"
 
 namespace tilewright::cli {
 namespace po = boost::program_options;
@@ -96,10 +98,8 @@ void describe_command(const std::vector<std::string>& arguments) {
   const std::string json = text_of(*values, "json");
   const std::string schedule = text_of(*values, "schedule");
   const std::string name = text_of(*values, "operator");
-  check_writable(json);
-  check_writable(schedule);
   const std::string roofline = text_of(*values, "roofline");
-  check_writable(roofline);
+  const bool to_stdout = check_outputs(*values, "describe");
   const Inputs inputs = read_inputs(*values);
   if (!inputs.platform && !inputs.model && !inputs.plan) {
     throw InputError(
@@ -108,6 +108,10 @@ void describe_command(const std::vector<std::string>& arguments) {
   }
   if (!schedule.empty() && !inputs.plan) {
     throw InputError("describe: --schedule writes the schedule of a plan; give --plan too");
+  }
+  if (!schedule.empty()) {
+    const std::string why = why_no_schedule_file(inputs.plan->config);
+    if (!why.empty()) throw InputError("describe: --schedule: " + why);
   }
   const bool is_job = inputs.platform && inputs.model && inputs.plan;
   if (!roofline.empty() && !is_job) {
@@ -118,15 +122,6 @@ void describe_command(const std::vector<std::string>& arguments) {
     throw InputError(
         "describe: --operator needs a machine, a model and a plan; give --platform, --model and "
         "--plan");
-  }
-  std::vector<const char*> to_stdout;
-  for (const auto& [option, file] :
-       {std::pair{"json", &json}, {"schedule", &schedule}, {"roofline", &roofline}}) {
-    if (*file == "-") to_stdout.push_back(option);
-  }
-  if (to_stdout.size() > 1) {
-    throw InputError(fmt::format("describe: --{} and --{} cannot both go to stdout", to_stdout[0],
-                                 to_stdout[1]));
   }
   Description out;
   out.json["tilewright"] = kVersion;
@@ -152,7 +147,7 @@ void describe_command(const std::vector<std::string>& arguments) {
     write_file(json, out.json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   }
   if (!schedule.empty()) write_file(schedule, schedule_file(inputs.plan->config));
-  if (to_stdout.empty()) std::cout << out.text;
+  if (!to_stdout) std::cout << out.text;
 }
 
 }  // namespace tilewright::cli

@@ -50,6 +50,15 @@ void check_writable(const std::string& path) {
   if (access(folder.c_str(), W_OK) != 0) cannot_write(path, std::strerror(errno));
 }
 
+std::optional<fs::path> replaced_file(const std::string& path) {
+  if (path.empty() || path == "-") return {};
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  const fs::path target = target_of(absolute.string());
+  if (written_in_place(target)) return {};
+  return target;
+}
+
 OutputFile::OutputFile(const std::string& path) : shown_(path), target_(target_of(path)) {
   if (!written_in_place(target_)) {
     temporary_ = target_;

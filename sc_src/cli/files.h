@@ -3,13 +3,17 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 
 namespace tilewright::cli {
 
-/// Throws InputError when `path` cannot be written ("" and "-" always can). Asked before a long
-/// run, so that its result is not lost.
+/// Throws InputError when `path` cannot be written ("" and "-" always can).
 void check_writable(const std::string& path);
+
+/// The file that writing to `path` makes or replaces, under the one name that it has whatever links
+/// lead to it. Nothing for stdout, devices and pipes, which several may write to.
+std::optional<std::filesystem::path> replaced_file(const std::string& path);
 
 /// A file that is written bit by bit. Until commit() a reader sees the old one; without it nothing
 /// is left behind. A device or a pipe is written to directly.

@@ -1,12 +1,34 @@
 #include "inputs.h"
 
-#include <tilewright/base/error.h>
+#include <algorithm>
+#include <utility>
+
+#include <boost/algorithm/string/trim.hpp>
 
 #include "files.h"
 #include "options.h"
+#include "outputs.h"
 
 namespace tilewright::cli {
 namespace po = boost::program_options;
+namespace {
+
+/// {"platform", "noc.routing"} of "platform.noc.routing=yx"; the kind may be missing.
+std::pair<std::string, std::string> key_of(const std::string& set) {
+  const std::string key = boost::trim_copy(set.substr(0, set.find('=')));
+  for (const std::string kind : {"platform", "model", "plan"}) {
+    if (key.rfind(kind + ".", 0) == 0) return {kind, key.substr(kind.size() + 1)};
+  }
+  return {"", key};
+}
+
+}  // namespace
+
+bool same_key(const std::string& a, const std::string& b) {
+  const auto [a_kind, a_key] = key_of(a);
+  const auto [b_kind, b_key] = key_of(b);
+  return a_key == b_key && (a_kind == b_kind || a_kind.empty() || b_kind.empty());
+}
 
 void add_input_options(po::options_description& options) {
   auto add = options.add_options();
@@ -23,6 +45,11 @@ void add_input_options(po::options_description& options) {
 
 Inputs read_inputs(const po::variables_map& values, const std::vector<std::string>& more) {
   std::vector<std::string> sets = list_of(values, "set");
+  const auto replaced = [&more](const std::string& set) {
+    return std::any_of(more.begin(), more.end(),
+                       [&set](const std::string& other) { return same_key(set, other); });
+  };
+  sets.erase(std::remove_if(sets.begin(), sets.end(), replaced), sets.end());
   sets.insert(sets.end(), more.begin(), more.end());
   const Overrides overrides(sets);
   Inputs inputs;
@@ -44,6 +71,9 @@ Inputs read_inputs(const po::variables_map& values, const std::vector<std::strin
     inputs.model = Inputs::Model{document, std::move(config), std::move(graph)};
   }
   overrides.finish();
+  if (inputs.platform) check_kept(values, "--platform", inputs.platform->document);
+  if (inputs.model) check_kept(values, "--model", inputs.model->document);
+  if (inputs.plan) check_kept(values, "--plan", inputs.plan->document);
   return inputs;
 }
 

@@ -37,9 +37,12 @@ struct Inputs {
   std::optional<Plan> plan;
 };
 
+/// Whether two KEY=VALUE give the same key, with or without the kind of the file before it.
+bool same_key(const std::string& a, const std::string& b);
+
 /// Reads the files named by the options, and refuses overrides that none of them used. The plan's
-/// sequence, if it has one, is the model's. `more` overrides come after those of --set. Throws
-/// InputError.
+/// sequence, if it has one, is the model's. `more` overrides take precedence over those of
+/// --set. Throws InputError, too when an output of the command would replace one of the files.
 Inputs read_inputs(const boost::program_options::variables_map& values,
                    const std::vector<std::string>& more = {});
 

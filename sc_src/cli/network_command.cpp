@@ -20,6 +20,7 @@
 #include "fidelity.h"
 #include "files.h"
 #include "options.h"
+#include "outputs.h"
 
 namespace tilewright::cli {
 namespace po = boost::program_options;
@@ -281,13 +282,8 @@ void network_command(const std::vector<std::string>& arguments) {
   const po::variables_map& values = *parsed;
   const std::string csv = text_of(values, "csv");
   const std::string histograms = text_of(values, "latencies");
-  check_writable(csv);
-  check_writable(histograms);
   const std::string curve = text_of(values, "curve");
-  check_writable(curve);
-  if (csv == "-" && histograms == "-") {
-    throw InputError("network: --csv and --latencies cannot both go to stdout");
-  }
+  const bool to_stdout = check_outputs(values, "network");
 
   const FlitConfig config = config_of(values);
   check(config);
@@ -381,7 +377,7 @@ void network_command(const std::vector<std::string>& arguments) {
       trace.empty() ? text_of(values, "traffic") : trace_file,
       trace.empty() ? std::to_string(options.packet_flits) : std::string("any number of"));
   if (!curve.empty()) write_file(curve, load_curve(title, results));
-  if (csv == "-" || histograms == "-") return;
+  if (to_stdout) return;
   std::cout << title << "\n\n" << table_of(results, !trace.empty()) << '\n' << summary;
 }
 

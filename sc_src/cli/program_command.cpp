@@ -14,6 +14,7 @@
 #include "files.h"
 #include "inputs.h"
 #include "options.h"
+#include "outputs.h"
 #include "profile.h"
 #include "progress.h"
 #include "side_files.h"
@@ -68,9 +69,10 @@ void check(const po::variables_map& values, const char* mode,
 
 void dump(const po::variables_map& values) {
   check(values, "dump", {"platform", "model", "plan"},
-        {"json", "fidelity", "power", "vcd", "vcd-scope", "vcd-from", "vcd-to"});
+        {"json", "fidelity", "link-load", "heat-map", "latencies", "power", "vcd", "vcd-scope",
+         "vcd-from", "vcd-to"});
   const std::string file = text_of(values, "dump");
-  check_writable(file);
+  check_outputs(values, "program --dump");
   const Inputs inputs = read_inputs(values);
   const LoweredPlan lowered =
       lower(inputs.model->graph, inputs.plan->config, inputs.platform->machine);
@@ -101,7 +103,7 @@ std::string name_of(const std::string& path) {
 void run(const po::variables_map& values) {
   check(values, "run", {"platform"}, {"model", "plan"});
   const std::string file = text_of(values, "run"), json = text_of(values, "json");
-  check_writable(json);
+  const bool to_stdout = check_outputs(values, "program --run");
   HostProfile profile;
   ProgressBar bar;
   SimulateOptions options;
@@ -130,7 +132,7 @@ void run(const po::variables_map& values) {
   profile.finish(result.events);
   files.write(result);
   if (!json.empty()) write_file(json, json_report(result));
-  if (json != "-") std::cout << text_report(result);
+  if (!to_stdout) std::cout << text_report(result);
   std::cout.flush();
   fmt::print(stderr, "{}\n", profile.text());
 }

@@ -15,6 +15,7 @@
 #include "files.h"
 #include "inputs.h"
 #include "options.h"
+#include "outputs.h"
 #include "profile.h"
 #include "progress.h"
 #include "side_files.h"
@@ -70,10 +71,7 @@ void run_command(const std::vector<std::string>& arguments) {
   const po::variables_map& values = *parsed;
   require_inputs(values);
   const std::string json = text_of(values, "json"), profile_file = text_of(values, "profile");
-  for (const std::string& path : {json, profile_file}) check_writable(path);
-  if (json == "-" && profile_file == "-") {
-    throw InputError("run: --json and --profile cannot both go to stdout");
-  }
+  const bool to_stdout = check_outputs(values, "run");
 
   HostProfile profile;
   ProgressBar bar;
@@ -105,7 +103,7 @@ void run_command(const std::vector<std::string>& arguments) {
 
   files.write(result);
   if (!json.empty()) write_file(json, json_report(result));
-  if (json != "-") std::cout << text_report(result);
+  if (!to_stdout) std::cout << text_report(result);
   std::cout.flush();
   fmt::print(stderr, "{}\n", profile.text());
   if (!profile_file.empty()) write_file(profile_file, profile.json());

@@ -16,7 +16,7 @@ void add_side_options(boost::program_options::options_description& options);
 /// The files that a run's loads, latencies and powers go to.
 class SideFiles {
  public:
-  /// Sets what `options` asks of the run. Throws InputError when a file cannot be written.
+  /// Sets what `options` asks of the run.
   SideFiles(const boost::program_options::variables_map& values, SimulateOptions& options);
   /// Writes the files. Call when the run is complete.
   void write(const Result& result) const;

@@ -30,6 +30,10 @@ void add_wave_options(po::options_description& options) {
   add("vcd-to", po::value<std::string>()->value_name("TIME"), "end at this simulated time");
 }
 
+std::string wave_groups_file(const std::string& vcd) {
+  return replaced_file(vcd) ? fs::path(vcd).replace_extension(".gtkw").string() : std::string();
+}
+
 WaveFiles::WaveFiles(const po::variables_map& values, const std::string& command) {
   const auto refuse = [&command](const std::string& message) {
     throw InputError(fmt::format("{}: {} (see 'tilewright {} --help')", command, message, command));
@@ -62,16 +66,12 @@ WaveFiles::WaveFiles(const po::variables_map& values, const std::string& command
                        text_of(values, "vcd-to")));
   }
 
-  check_writable(path);
+  const std::string groups = wave_groups_file(path);
+  if (groups == path) refuse(fmt::format("--vcd {}: its signal groups take this name", path));
   vcd_ = std::make_unique<OutputFile>(path);
   options_.vcd = &vcd_->stream();
   options_.name = fs::path(path).filename().string();
-  std::error_code error;
-  const bool device = fs::exists(path, error) && !fs::is_regular_file(path, error);
-  if (device) return;  // there is nothing beside it
-  const std::string groups = fs::path(path).replace_extension(".gtkw").string();
-  if (groups == path) refuse(fmt::format("--vcd {}: its signal groups take this name", path));
-  check_writable(groups);
+  if (groups.empty()) return;
   groups_ = std::make_unique<OutputFile>(groups);
   options_.groups = &groups_->stream();
 }

@@ -17,6 +17,10 @@ namespace tilewright::cli {
 /// Adds --vcd, --vcd-scope, --vcd-from and --vcd-to to a command.
 void add_wave_options(boost::program_options::options_description& options);
 
+/// Where the signal groups of the waves in `vcd` go: beside it, with the extension .gtkw; "" where
+/// nothing can lie beside it, as of a device.
+std::string wave_groups_file(const std::string& vcd);
+
 /// The files that a run's waveforms go to.
 class WaveFiles {
  public:

@@ -71,11 +71,28 @@ Value at(const std::map<std::string, Value>& values, const std::string& key) {
   return found == values.end() ? Value() : found->second;
 }
 
+/// `most` is far above what any machine takes and keeps every sum finite: a slip of the unit.
+template <class Quantity>
+Quantity limited(const Section& section, const std::string& key, Quantity value, Quantity most) {
+  if (value <= most) return value;
+  section.fail(key, fmt::format("{} is out of range; wanted: at most {}", to_string(value),
+                                to_string(most)));
+}
+
+EnergyPerByte energy_per_byte(const Section& section, const std::string& key,
+                              EnergyPerByte fallback) {
+  return limited(section, key, section.energy_per_byte(key, fallback), EnergyPerByte(1));
+}
+
+Watts static_watts(const Section& section, const std::string& key) {
+  return limited(section, key, section.watts(key, Watts(0)), Watts(1e6));
+}
+
 /// By number format; those that neither the file nor the table names are left out.
 void read_matrix_energy(const Section& section, std::map<std::string, EnergyPerFlop>& matrix) {
   for (const std::string& format : number_formats()) {
     if (section.has(format)) {
-      matrix[format] = section.energy_per_flop(format);
+      matrix[format] = limited(section, format, section.energy_per_flop(format), EnergyPerFlop(1));
     } else if (matrix.count(format) > 0) {
       section.energy_per_flop(format, matrix[format]);  // to be listed as it is used
     }
@@ -85,7 +102,7 @@ void read_matrix_energy(const Section& section, std::map<std::string, EnergyPerF
 void read_vector_energy(const Section& section, std::map<std::string, Joules>& vector) {
   for (const std::string& format : number_formats()) {
     if (section.has(format)) {
-      vector[format] = section.joules(format);
+      vector[format] = limited(section, format, section.joules(format), Joules(1));
     } else if (vector.count(format) > 0) {
       section.joules(format, vector[format]);
     }
@@ -94,15 +111,15 @@ void read_vector_energy(const Section& section, std::map<std::string, Joules>& v
 
 MemoryEnergy read_memory_energy(const Section& section, const MemoryEnergy& table) {
   MemoryEnergy energy;
-  energy.read = section.energy_per_byte("read", table.read);
-  energy.write = section.energy_per_byte("write", table.write);
+  energy.read = energy_per_byte(section, "read", table.read);
+  energy.write = energy_per_byte(section, "write", table.write);
   return energy;
 }
 
 LinkEnergy read_link_energy(const Section& section, const LinkEnergy& table) {
   LinkEnergy energy;
-  energy.wire = section.energy_per_byte("wire", table.wire);
-  energy.router = section.energy_per_byte("router", table.router);
+  energy.wire = energy_per_byte(section, "wire", table.wire);
+  energy.router = energy_per_byte(section, "router", table.router);
   return energy;
 }
 
@@ -169,16 +186,16 @@ void read_energy(const Section& section, const Document& platform, MachineConfig
   read_vector_energy(section.section("vector"), e.vector);
   e.sram = read_memory_energy(section.section("sram"), technology.sram);
   const Section idle = section.section("static");
-  e.idle.tile = idle.watts("tile", Watts(0));
+  e.idle.tile = static_watts(idle, "tile");
   if (!m.dram.sites.empty()) {
     e.dram = read_memory(section.section("dram"), platform, m);
-    e.idle.dram = idle.watts("dram", Watts(0));
+    e.idle.dram = static_watts(idle, "dram");
   }
   if (!m.host.sites.empty()) {
     e.host = read_memory(section.section("host"), platform, m);
-    e.idle.host = idle.watts("host", Watts(0));
+    e.idle.host = static_watts(idle, "host");
   }
-  if (m.fabric && !m.fabric->switches.empty()) e.idle.switches = idle.watts("switch", Watts(0));
+  if (m.fabric && !m.fabric->switches.empty()) e.idle.switches = static_watts(idle, "switch");
   const Section links = section.section("links");
   const std::size_t kinds = m.link_kinds().size();
   for (const std::string& name : link_names(m)) {

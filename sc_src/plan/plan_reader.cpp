@@ -11,6 +11,7 @@
 #include <tilewright/base/error.h>
 #include <tilewright/plan/partition.h>
 #include <tilewright/plan/plan.h>
+#include <tilewright/plan/schedule_file.h>
 
 namespace tilewright {
 namespace {
@@ -217,17 +218,13 @@ void read_own_schedule(const Section& map, const std::string& plan_path, PlanCon
   for (const char* key : {"kind", "chunks"}) {
     if (map.has(key)) map.fail(key, "a schedule file lists every slot; nothing else is chosen");
   }
-  const std::size_t most = plan.micro_batch_count(0);
-  const std::size_t fewest = plan.micro_batch_count(plan.replicas() - 1);
-  if (most != fewest) {
-    map.fail("file", fmt::format("the replicas have {} to {} micro-batches; wanted: equal numbers, "
-                                 "for which one file can list the slots",
-                                 fewest, most));
-  }
+  const std::string why = why_no_schedule_file(plan);
+  if (!why.empty()) map.fail("file", why);
   plan.schedule = ScheduleKind::file;
   plan.own_schedule = std::make_shared<const Schedule>(
       read_named(map, plan_path, "schedule", plan, [&](const Document& listed) {
-        return read_schedule(listed, plan.pipeline, static_cast<std::uint32_t>(most),
+        return read_schedule(listed, plan.pipeline,
+                             static_cast<std::uint32_t>(plan.micro_batch_count(0)),
                              plan.mode == Mode::training);
       }));
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <tilewright/plan/schedule.h>
+#include <tilewright/plan/schedule_file.h>
 
 #include "schedule_check.h"
 
@@ -108,6 +109,16 @@ Schedule read_schedule(const Document& document, int stages, std::uint32_t micro
   if (!deadlock.empty()) root.fail("stages", deadlock);
   root.finish();
   return s;
+}
+
+std::string why_no_schedule_file(const PlanConfig& plan) {
+  const std::size_t most = plan.micro_batch_count(0);
+  const std::size_t fewest = plan.micro_batch_count(plan.replicas() - 1);
+  if (most == fewest) return "";
+  return fmt::format(
+      "the replicas have {} to {} micro-batches; wanted: equal numbers, for which "
+      "one file can list the slots",
+      fewest, most);
 }
 
 std::string schedule_text(const Schedule& s, const std::string& name) {

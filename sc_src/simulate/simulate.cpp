@@ -60,9 +60,9 @@ void fill_notes(const MachineConfig& machine, const Graph& graph, const PlanConf
         "the plan's own estimates (stage cuts, blockings, residency) assume engines at full speed");
   }
   const auto micro = plan.micro_batches(0);
-  if (micro.back() != plan.micro_batch) {
+  if (micro.back() != plan.group_micro_batch()) {
     result.notes.push_back(fmt::format("{} micro-batches of {} samples and a last one of {}",
-                                       micro.size() - 1, plan.micro_batch, micro.back()));
+                                       micro.size() - 1, plan.group_micro_batch(), micro.back()));
   }
   std::int64_t fewest = lowered.stages.front().layers, most = fewest;
   for (const StagePlan& s : lowered.stages) {

@@ -180,6 +180,16 @@ TEST(Energy, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(error_of("energy: { host: { read: 1 pJ/B } }\n"), HasSubstr("unknown key 'host'"));
   EXPECT_THAT(error_of("energy: { static: { switch: 1 W } }\n"), HasSubstr("unknown key 'switch'"));
   EXPECT_THAT(error_of("energy: { static: { tile: -1 W } }\n"), HasSubstr("is negative"));
+  for (const char* key :
+       {"matrix.fp16=1e307J/FLOP", "vector.fp16=1.1J", "sram.read=1e300J/B", "sram.write=2J/B",
+        "dram.read=1J/bit", "dram.write=2J/B", "links.on-die.wire=2J/B", "links.on-die.router=2J/B",
+        "static.tile=1e307W", "static.dram=2e6W"}) {
+    const std::string set = std::string("energy.") + key, path = set.substr(0, set.find('='));
+    EXPECT_THAT(error_of("energy: { table: 7nm }\n", {set}),
+                AllOf(HasSubstr("--set " + set + ": " + path), HasSubstr("is out of range"),
+                      HasSubstr("wanted: at most 1.000")));
+  }
+  EXPECT_EQ(read("energy: { static: { tile: 1e6 W } }\n").energy->idle.tile.value(), 1e6);
   EXPECT_THAT(error_of("assumed: { energy.sram.read: x }\n"),
               HasSubstr("the machine has no energy section"));
   EXPECT_THAT(error_of("energy: { table: 7nm }\nassumed: { energy.sram.raed: x }\n"),

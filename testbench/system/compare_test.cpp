@@ -149,6 +149,24 @@ TEST(Compare, SwitchingAndOtherValues) {
   EXPECT_THAT(text.out, HasSubstr("Stage 1 (mean over its tiles)"));
 }
 
+TEST(Compare, ASidesValueReplacesThatOfBoth) {
+  const FlitJob job;
+  const auto time = [&job](const std::vector<std::string>& more, const char* side) {
+    std::vector<std::string> all{"--second", "message"};
+    all.insert(all.end(), more.begin(), more.end());
+    return job.differences(all)["iteration_time_s"][side].get<double>();
+  };
+  const std::string slow = "noc.link_bandwidth=8GB/s", fast = "noc.link_bandwidth=64GB/s";
+  const double slow_time = time({"--set", slow}, "first"),
+               fast_time = time({"--set", fast}, "first");
+  EXPECT_GT(slow_time, fast_time);
+  for (const std::string& own : {fast, "platform." + fast}) {
+    EXPECT_EQ(time({"--set", slow, "--second-set", own}, "first"), slow_time);
+    EXPECT_EQ(time({"--set", slow, "--second-set", own}, "second"), fast_time);
+    EXPECT_EQ(time({"--set", "platform." + slow, "--first-set", own}, "first"), fast_time);
+  }
+}
+
 TEST(Compare, AProgram) {
   const std::string root = TILEWRIGHT_SOURCE_DIR;
   const Outcome o = tilewright({"compare", "--platform", root + "/platforms/tx8-die.yaml",
@@ -168,7 +186,12 @@ TEST(Compare, WrongInputIsRefused) {
   refused({"--first", "flits"}, "compare: --first: unknown name 'flits'");
   refused({"--first", "flits"}, "did you mean 'flit'?");
   refused({"--program", "x.twp"}, "--program stands in place of --model");
-  refused({"--second-set", "noc.rooting=yx"}, "noc.rooting");
+  refused({"--second-set", "noc.rooting=yx"}, "error: flit noc.rooting=yx: ");
+  refused({"--first", "circuit", "--set", "noc.rooting=yx"}, "error: circuit: ");
+  refused({"--second", "circuit", "--second-set", "platform.noc.switching=cut-through"},
+          "compare: --second circuit and --second-set platform.noc.switching=cut-through both give "
+          "noc.switching");
+  refused({"--set", "noc.routing=xy", "--set", "noc.routing=yx"}, "give it once");
   refused({"--second-set", "noc.switching=circuit"},
           "flit noc.switching=circuit: fidelity flit: noc.switching 'circuit'");
   refused({"--second", "message", "--second-set", "mesh.dies=[1, 2]"}, "other links or stages");

@@ -152,6 +152,26 @@ TEST(DescribePlan, AScheduleItWritesRunsAsThePlansOwn) {
   EXPECT_THAT(wrong.err, ContainsRegex("named by .*plan.yaml:[0-9]+: schedule.file"));
 }
 
+TEST(DescribePlan, WritesNoScheduleThatThePlanCouldNotName) {
+  using tilewright::testing_support::Job;
+  using tilewright::testing_support::kPlan;
+  // 7 samples over two replicas, one at a time: 4 and 3 micro-batches.
+  const std::string unequal =
+      "plan: p\nparallelism: {pipeline: 2, data: 2}\nbatch: {global: 7, micro: 1}\n";
+  const std::string why =
+      "the replicas have 3 to 4 micro-batches; wanted: equal numbers, for which "
+      "one file can list the slots";
+  Job job;
+  job.plan(unequal);
+  const std::string file = job.folder().path("own.yaml"), plan = job.folder().path("plan.yaml");
+  const Outcome o = tilewright({"describe", "--plan", plan, "--schedule", file});
+  EXPECT_EQ(o.exit_code, 2);
+  EXPECT_THAT(o.err, HasSubstr("--schedule: " + why));
+  EXPECT_FALSE(std::filesystem::exists(file));
+  job.plan(unequal + "schedule: {file: own.yaml}\n");
+  EXPECT_THAT(tilewright({"describe", "--plan", plan}).err, HasSubstr("schedule.file: " + why));
+}
+
 TEST(DescribePlan, ListsWhatAPlacementFileSays) {
   using tilewright::testing_support::Job;
   using tilewright::testing_support::kPlan;

@@ -13,6 +13,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 using tilewright::testing_support::Job;
+using tilewright::testing_support::kModel;
 using tilewright::testing_support::kPlan;
 using tilewright::testing_support::Outcome;
 using tilewright::testing_support::read_text;
@@ -127,6 +128,16 @@ TEST(Run, AShortLastMicroBatchIsShort) {
   const double t7 = seven["iteration_time_s"];
   EXPECT_GT(t7, iteration(job, {"--set", "batch.global=6"}));
   EXPECT_LT(t7, iteration(job));
+}
+
+TEST(Run, OnlyAShortLastMicroBatchIsNoted) {
+  // Two data-parallel ranks share the experts, so that a micro-batch has the samples of both.
+  Job job;
+  job.model(std::string(kModel) + "  experts: {count: 4, top_k: 2, ffn: 128}\n");
+  job.plan("plan: p\nparallelism: {data: 2, expert: 2}\nbatch: {global: 8, micro: 1}\n");
+  EXPECT_THAT(result(job)["notes"].dump(), Not(HasSubstr("micro-batches of")));
+  EXPECT_THAT(result(job, {"--set", "batch.global=7"})["notes"].dump(),
+              HasSubstr("3 micro-batches of 2 samples and a last one of 1"));
 }
 
 TEST(Run, RecomputationAddsHardwareFlopsAndNoModelFlops) {
