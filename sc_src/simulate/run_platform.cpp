@@ -43,7 +43,8 @@ const RunStatistics& run_platform(const MachineConfig& machine, const Program& p
   }
 
   std::unique_ptr<LinkLoads> loads;
-  if (options.link_load != nullptr) loads = std::make_unique<LinkLoads>(machine, program, *platform);
+  if (options.link_load != nullptr)
+    loads = std::make_unique<LinkLoads>(machine, program, *platform);
 
   if (options.latencies) {
     result.latencies.resize(kCauses);

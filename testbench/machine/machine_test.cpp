@@ -325,8 +325,9 @@ TEST(AssignDram, ConcentratedEdges) {
   EXPECT_THAT(assign_dram(spread)[spread.tile(0, 0)], ElementsAre(DramId{1}));
   EXPECT_THAT(assign_dram(spread)[spread.tile(3, 0)], ElementsAre(DramId{0}, DramId{1}));
 
-  EXPECT_THAT(error_of(edges("{ west: 3 }")),
-              AllOf(HasSubstr("dram.edges.west"), HasSubstr("3 controllers, but this side has 2 tiles")));
+  EXPECT_THAT(
+      error_of(edges("{ west: 3 }")),
+      AllOf(HasSubstr("dram.edges.west"), HasSubstr("3 controllers, but this side has 2 tiles")));
   EXPECT_THAT(error_of(edges("{ left: 1 }")), HasSubstr("left"));
   EXPECT_THAT(error_of(edges("{}")), HasSubstr("no controller is placed"));
 }

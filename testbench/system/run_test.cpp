@@ -136,8 +136,9 @@ TEST(Run, OnlyAShortLastMicroBatchIsNoted) {
   job.model(std::string(kModel) + "  experts: {count: 4, top_k: 2, ffn: 128}\n");
   job.plan("plan: p\nparallelism: {data: 2, expert: 2}\nbatch: {global: 8, micro: 1}\n");
   EXPECT_THAT(result(job)["notes"].dump(), Not(HasSubstr("micro-batches of")));
-  EXPECT_THAT(result(job, {"--set", "batch.global=7"})["notes"].dump(),
-              HasSubstr("3 micro-batches of 2 samples and a last one of 1"));
+  const json uneven = result(job, {"--set", "batch.global=6", "--set", "batch.micro=2"});
+  EXPECT_THAT(uneven["notes"].dump(),
+              HasSubstr("1 micro-batches of 4 samples and a last one of 2"));
 }
 
 TEST(Run, RecomputationAddsHardwareFlopsAndNoModelFlops) {
