@@ -27,9 +27,10 @@ TEST(Flops, GptLayerForward) {
 }
 
 TEST(Flops, TrainingIterationOfTheMegatronModels) {
-  for (const char* file : {"megatron-1.7b.yaml", "megatron-3.6b.yaml", "megatron-7.5b.yaml",
-                           "megatron-18b.yaml", "megatron-39b.yaml", "megatron-76b.yaml",
-                           "megatron-145b.yaml", "megatron-22b.yaml", "megatron-175b.yaml"}) {
+  for (const char* file :
+       {"megatron-1.7b.yaml", "megatron-3.6b.yaml", "megatron-7.5b.yaml", "megatron-18b.yaml",
+        "megatron-39b.yaml", "megatron-76b.yaml", "megatron-145b.yaml", "megatron-22b.yaml",
+        "megatron-175b.yaml", "megatron-530b.yaml", "megatron-1t.yaml"}) {
     const DecoderConfig c = test::from_file(file);
     EXPECT_EQ(build_graph(c).training_flop(), Flop(training(c.layers, 2048, c.hidden, 51200)))
         << file;

@@ -77,7 +77,8 @@ TEST(Parameters, MegatronModels) {
       {"megatron-7.5b.yaml", 36, 4096, 32, 7.5},    {"megatron-18b.yaml", 40, 6144, 48, 18.4},
       {"megatron-39b.yaml", 48, 8192, 64, 39.1},    {"megatron-76b.yaml", 60, 10240, 80, 76.1},
       {"megatron-145b.yaml", 80, 12288, 96, 145.6}, {"megatron-22b.yaml", 48, 6144, 64, 22},
-      {"megatron-175b.yaml", 96, 12288, 96, 175}};
+      {"megatron-175b.yaml", 96, 12288, 96, 175},   {"megatron-530b.yaml", 105, 20480, 128, 529.6},
+      {"megatron-1t.yaml", 128, 25600, 160, 1008}};
   for (const auto& row : rows) {
     const DecoderConfig c = from_file(row.file);
     EXPECT_EQ(c.name + ".yaml", row.file);
