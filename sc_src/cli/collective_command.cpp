@@ -62,15 +62,6 @@ CommandOptions collective_options() {
       fmt::format("collective: --{}: '{}' is not allowed; allowed: {}", option, value, allowed));
 }
 
-std::string required(const po::variables_map& values, const std::string& option) {
-  const std::string text = text_of(values, option);
-  if (text.empty()) {
-    throw InputError(
-        fmt::format("collective: missing --{} (see 'tilewright collective --help')", option));
-  }
-  return text;
-}
-
 /// The value of `text` among the first `count` of an enumeration.
 template <class Enum>
 std::optional<Enum> named(const std::string& text, std::size_t count) {
@@ -177,11 +168,11 @@ void collective_command(const std::vector<std::string>& arguments) {
   const auto parsed = parse(collective_options(), arguments);
   if (!parsed) return;
   const po::variables_map& values = *parsed;
-  required(values, "platform");
-  const auto kind = choice<CollectiveKind>("kind", required(values, "kind"), kCollectiveKinds);
+  require_options(values, "collective", {"platform", "kind", "bytes"});
+  const auto kind = choice<CollectiveKind>("kind", text_of(values, "kind"), kCollectiveKinds);
   const std::string algorithm_text = text_of(values, "algorithm");
   const bool automatic = algorithm_text == "auto";
-  const std::string size = required(values, "bytes");
+  const std::string size = text_of(values, "bytes");
   auto algorithm = CollectiveAlgorithm::ring;
   if (!automatic) {
     algorithm = choice<CollectiveAlgorithm>("algorithm", algorithm_text, kCollectiveAlgorithms);

@@ -48,6 +48,8 @@ CommandOptions compare_options() {
   add("second", name("flit"), "the same of the second");
   add("first-set", sets(), "a --set of the first simulation alone; may be repeated");
   add("second-set", sets(), "a --set of the second simulation alone; may be repeated");
+  add("check-protocol", po::bool_switch(),
+      "put a TLM-2.0 base-protocol checker on every memory-side socket; the result is the same");
   add("json", po::value<std::string>()->value_name("FILE"),
       "also write the comparison as JSON; - writes it to stdout in place of the report");
   return command;
@@ -89,18 +91,14 @@ Side side_of(const po::variables_map& values, const std::string& option) {
 }
 
 void require_inputs(const po::variables_map& values) {
-  const bool program = values.count("program") > 0;
-  std::string missing;
-  for (const char* option : {"platform", "model", "plan"}) {
-    const bool job = option != std::string("platform");
-    if (program && job && values.count(option) > 0) {
-      throw InputError(fmt::format("compare: --program stands in place of --{}", option));
-    }
-    if (values.count(option) > 0 || (program && job)) continue;
-    missing += fmt::format("{}--{}", missing.empty() ? "" : ", ", option);
+  if (values.count("program") == 0) {
+    return require_options(values, "compare", {"platform", "model", "plan"});
   }
-  if (missing.empty()) return;
-  throw InputError(fmt::format("compare: missing {} (see 'tilewright compare --help')", missing));
+  for (const char* option : {"model", "plan"}) {
+    if (values.count(option) == 0) continue;
+    throw InputError(fmt::format("compare: --program stands in place of --{}", option));
+  }
+  require_options(values, "compare", {"platform"});
 }
 
 /// What `work` returns; the message of an error begins with the side's name.
@@ -120,10 +118,12 @@ ForkedWork start(const po::variables_map& values, const Side& side) {
   const Inputs inputs = read_inputs(values, side.sets);
   const std::string file = text_of(values, "program");
   const Program program = file.empty() ? Program() : load_program(file);
+  const bool check_protocol = values["check-protocol"].as<bool>();
   return ForkedWork([&] {
     SimulateOptions options;
     options.fidelity = side.fidelity;
     options.latencies = true;
+    options.check_protocol = check_protocol;
     RunStatistics run;
     options.on_statistics = [&run](const RunStatistics& s) { run = s; };
     const MachineConfig& machine = inputs.platform->machine;

@@ -85,4 +85,15 @@ std::vector<std::string> list_of(const po::variables_map& values, const std::str
                                   : std::vector<std::string>();
 }
 
+void require_options(const po::variables_map& values, const std::string& command,
+                     const std::vector<std::string>& needed) {
+  std::string missing;
+  for (const std::string& option : needed) {
+    if (values.count(option) == 0) missing += (missing.empty() ? "--" : ", --") + option;
+  }
+  if (missing.empty()) return;
+  throw InputError(fmt::format("{}: missing {} (see 'tilewright {} --help')", command, missing,
+                               command.substr(0, command.find(' '))));
+}
+
 }  // namespace tilewright::cli

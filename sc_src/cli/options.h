@@ -29,6 +29,10 @@ std::string text_of(const boost::program_options::variables_map& values, const s
 std::vector<std::string> list_of(const boost::program_options::variables_map& values,
                                  const std::string& option);
 
+/// Throws InputError when `command` ("program --run") is not given all of the `needed` options.
+void require_options(const boost::program_options::variables_map& values,
+                     const std::string& command, const std::vector<std::string>& needed);
+
 /// "; did you mean 'x'?" or "". Beyond misspellings it also finds what `word` is the beginning of.
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known);
 

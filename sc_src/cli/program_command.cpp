@@ -1,6 +1,8 @@
 // `tilewright program`: tile programs as text (docs/program.md).
-#include <cstdio>
 #include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -10,20 +12,21 @@
 #include <tilewright/simulate/replay.h>
 
 #include "commands.h"
-#include "fidelity.h"
 #include "files.h"
 #include "inputs.h"
 #include "options.h"
 #include "outputs.h"
-#include "profile.h"
-#include "progress.h"
-#include "side_files.h"
-#include "waves.h"
-#include "without_stragglers.h"
+#include "simulation.h"
 
 namespace tilewright::cli {
 namespace po = boost::program_options;
 namespace {
+
+po::options_description simulation_options() {
+  po::options_description options("With --run", 100);
+  add_simulation_options(options);
+  return options;
+}
 
 CommandOptions program_options() {
   CommandOptions command{
@@ -39,38 +42,25 @@ CommandOptions program_options() {
   add("dump", po::value<std::string>()->value_name("FILE"),
       "write the program of --platform, --model and --plan; - writes it to stdout");
   add("run", po::value<std::string>()->value_name("FILE"), "run the program of FILE on --platform");
-  add("json", po::value<std::string>()->value_name("FILE"),
-      "with --run: also write the result as JSON; - writes it to stdout in place of the report");
-  add("fidelity", po::value<std::string>()->value_name("NAME"),
-      "with --run: how closely to simulate the network, as 'tilewright run' has it");
-  add_wave_options(command.options);
-  add_side_options(command.options);
+  command.options.add(simulation_options());
   return command;
 }
 
-void check(const po::variables_map& values, const char* mode,
-           const std::vector<std::string>& needed, const std::vector<std::string>& refused) {
-  std::string missing;
-  for (const std::string& option : needed) {
-    if (values.count(option) == 0) missing += (missing.empty() ? "--" : ", --") + option;
-  }
-  if (!missing.empty()) {
-    throw InputError(
-        fmt::format("program --{}: missing {} (see 'tilewright program --help')", mode, missing));
-  }
-  for (const std::string& option : refused) {
-    if (values.count(option) == 0) continue;
-    throw InputError(
-        fmt::format("program --{}: --{} has no meaning here (see 'tilewright program "
-                    "--help')",
-                    mode, option));
+void refuse(const po::variables_map& values, const std::string& command,
+            const std::vector<std::string>& options) {
+  for (const std::string& option : options) {
+    if (values.count(option) == 0 || values[option].defaulted()) continue;
+    throw InputError(fmt::format("{}: --{} has no meaning here (see 'tilewright program --help')",
+                                 command, option));
   }
 }
 
 void dump(const po::variables_map& values) {
-  check(values, "dump", {"platform", "model", "plan"},
-        {"json", "fidelity", "link-load", "heat-map", "latencies", "power", "vcd", "vcd-scope",
-         "vcd-from", "vcd-to"});
+  require_options(values, "program --dump", {"platform", "model", "plan"});
+  std::vector<std::string> of_run;
+  const po::options_description simulation = simulation_options();
+  for (const auto& option : simulation.options()) of_run.push_back(option->long_name());
+  refuse(values, "program --dump", of_run);
   const std::string file = text_of(values, "dump");
   check_outputs(values, "program --dump");
   const Inputs inputs = read_inputs(values);
@@ -101,40 +91,17 @@ std::string name_of(const std::string& path) {
 }
 
 void run(const po::variables_map& values) {
-  check(values, "run", {"platform"}, {"model", "plan"});
-  const std::string file = text_of(values, "run"), json = text_of(values, "json");
-  const bool to_stdout = check_outputs(values, "program --run");
-  HostProfile profile;
-  ProgressBar bar;
-  SimulateOptions options;
-  options.progress = [&bar](double fraction) { bar.update(fraction); };
-  options.on_phase = [&profile](const char* phase) { profile.begin(phase); };
-  if (values.count("fidelity") > 0) {
-    options.fidelity = fidelity_named(text_of(values, "fidelity"), "program");
-  }
-  profile.begin("read");
-  const Inputs inputs = read_inputs(values);
-  const Program program = load_program(file);
-  WithoutStragglers without(inputs.platform->machine, [&](const MachineConfig& machine) {
-    SimulateOptions same;
-    same.fidelity = options.fidelity;
-    return replay(machine, program, name_of(file), same).iteration_time;
+  require_options(values, "program --run", {"platform"});
+  refuse(values, "program --run", {"model", "plan"});
+  const std::string file = text_of(values, "run");
+  simulate_and_report(values, "program --run", [&]() -> Simulation {
+    Inputs inputs = read_inputs(values);
+    return {std::move(inputs.platform->machine),
+            [program = load_program(file), name = name_of(file)](const MachineConfig& machine,
+                                                                 const SimulateOptions& options) {
+              return replay(machine, program, name, options);
+            }};
   });
-  WaveFiles waves(values, "program --run");
-  options.waves = waves.options();
-  SideFiles files(values, options);
-  Result result = waves.guard([&] {
-    Result r = replay(inputs.platform->machine, program, name_of(file), options);
-    bar.erase();
-    return r;
-  });
-  result.time_without_stragglers = without.wait();
-  profile.finish(result.events);
-  files.write(result);
-  if (!json.empty()) write_file(json, json_report(result));
-  if (!to_stdout) std::cout << text_report(result);
-  std::cout.flush();
-  fmt::print(stderr, "{}\n", profile.text());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Runs the tilewright executable as its users do, and catches what it says.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -83,7 +84,11 @@ inline Outcome run_program(const std::string& program, const std::vector<std::st
 /// The executable. What it simulates has a protocol checker on every memory-side socket, which ends
 /// the process with exit code 3 when it has anything to say.
 inline Outcome tilewright(std::vector<std::string> arguments) {
-  if (!arguments.empty() && arguments[0] == "run") {
+  const auto has = [&arguments](const char* word) {
+    return std::find(arguments.begin(), arguments.end(), word) != arguments.end();
+  };
+  const std::string command = arguments.empty() ? "" : arguments[0];
+  if (command == "run" || command == "compare" || (command == "program" && has("--run"))) {
     arguments.insert(arguments.begin() + 1, "--check-protocol");
   }
   return run_program(TILEWRIGHT_BINARY, arguments);

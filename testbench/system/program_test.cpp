@@ -147,6 +147,13 @@ TEST(ProgramCommand, WrongUseIsExplained) {
   expect_refused({"program", "--run", kExample}, "program --run: missing --platform");
   expect_refused({"program", "--run", kExample, "--platform", kDie, "--plan", "x"},
                  "program --run: --plan has no meaning here");
+  for (const std::vector<std::string>& option :
+       {std::vector<std::string>{"--fidelity", "message"}, {"--check-protocol"}, {"--vcd", "x"}}) {
+    std::vector<std::string> arguments{"program", "--dump", "-",      "--platform", kDie,
+                                       "--model", "x",      "--plan", "x"};
+    arguments.insert(arguments.end(), option.begin(), option.end());
+    expect_refused(arguments, "program --dump: " + option[0] + " has no meaning here");
+  }
   expect_refused({"program", "--run", "nothing.twp", "--platform", kDie},
                  "cannot read 'nothing.twp': No such file");
 }
