@@ -16,12 +16,24 @@ BankedChannel::BankedChannel(const MemoryPart& part, StretchMemory* stretches)
     : part_(&part),
       stretches_(stretches),
       banks_(static_cast<std::size_t>(part.pseudo * part.groups * part.banks)),
+      seen_(2 * banks_.size()),
       groups_(static_cast<std::size_t>(part.pseudo * part.groups)),
       pseudos_(static_cast<std::size_t>(part.pseudo)),
       refresh_due_(part.timing.refi > 0 ? part.timing.refi : kIdle),
       high_(static_cast<std::size_t>(
           std::max(1.0, std::ceil(part.drain_high * static_cast<double>(part.write_queue))))),
       low_(static_cast<std::size_t>(part.drain_low * static_cast<double>(part.write_queue))) {
+  for (const AddressField field : part.mapping) {
+    if (field == AddressField::channel) continue;  // job addresses are the channel's own
+    const std::int64_t of = field == AddressField::column   ? part.columns
+                            : field == AddressField::pseudo ? part.pseudo
+                            : field == AddressField::group  ? part.groups
+                            : field == AddressField::bank   ? part.banks
+                                                            : part.rows;
+    int shift = 0;
+    while (std::int64_t{1} << shift < of) ++shift;
+    fields_.push_back({field, of, std::int64_t{1} << shift == of ? shift : -1});
+  }
   std::int64_t size = 1;
   bool above_column = false;
   int rank = 0;  // of the fields between column and row: pseudo, group, bank in this order
@@ -80,35 +92,36 @@ void BankedChannel::add(Cycle now, const BankedJob& job) {
   if (flow != flows_.end()) {
     flow->jobs.push_back(id);
   } else {
-    flows_.push_back({job.requester, job.write, {id}});
+    // Its turn comes after that of all others.
+    Flow added{job.requester, job.write, {id}, {}};
+    place(added.next, job.next);
+    flows_.insert(flows_.begin() + static_cast<std::ptrdiff_t>(turn_), std::move(added));
+    if (flows_.size() > 1) ++turn_;
   }
   admit(now_);
 }
 
 void BankedChannel::place(Burst& burst, std::int64_t index) const {
   std::int64_t rest = index, pseudo = 0, group = 0, bank = 0, row = 0;
-  for (const AddressField field : part_->mapping) {
-    switch (field) {
-      case AddressField::channel:
-        break;
-      case AddressField::column:
-        rest /= part_->columns;
-        break;
+  for (const Field& f : fields_) {
+    const std::int64_t above = f.shift >= 0 ? rest >> f.shift : rest / f.size;
+    const std::int64_t at = rest - above * f.size;
+    rest = above;
+    switch (f.field) {
       case AddressField::pseudo:
-        pseudo = rest % part_->pseudo;
-        rest /= part_->pseudo;
+        pseudo = at;
         break;
       case AddressField::group:
-        group = rest % part_->groups;
-        rest /= part_->groups;
+        group = at;
         break;
       case AddressField::bank:
-        bank = rest % part_->banks;
-        rest /= part_->banks;
+        bank = at;
         break;
       case AddressField::row:
-        row = rest % part_->rows;
-        rest /= part_->rows;
+        row = at;
+        break;
+      case AddressField::column:
+      case AddressField::channel:
         break;
     }
   }
@@ -120,45 +133,53 @@ void BankedChannel::place(Burst& burst, std::int64_t index) const {
   burst.bank = static_cast<std::uint16_t>(group * part_->banks + bank);
 }
 
+void BankedChannel::open(std::size_t bank, std::int64_t row) {
+  Bank& b = banks_[bank];
+  b.row = row;
+  const auto hits = [&](const std::vector<Burst>& queue) {
+    return std::count_if(queue.begin(), queue.end(), [&](const Burst& burst) {
+      return burst.bank == bank && burst.row == row;
+    });
+  };
+  b.hits[0] = hits(reads_);
+  b.hits[1] = hits(writes_);
+}
+
+void BankedChannel::close(std::size_t bank) {
+  banks_[bank].row = -1;
+  banks_[bank].hits[0] = banks_[bank].hits[1] = 0;
+}
+
 /// Takes bursts into the queues, one per flow in turn, while there is room. A flow's bursts enter
 /// in order.
 void BankedChannel::admit(Cycle ready) {
-  const auto next_flow = [this] {
-    if (flows_.size() < 2) return;
-    flows_.push_back(std::move(flows_.front()));
-    flows_.pop_front();
-  };
   std::size_t blocked = 0;
   while (blocked < flows_.size()) {
-    Flow& flow = flows_.front();
-    const std::uint32_t id = flow.jobs.front();
-    BankedJob& job = jobs_[id].job;
-    std::vector<Burst>& queue = job.write ? writes_ : reads_;
-    const std::int64_t room = job.write ? part_->write_queue : part_->read_queue;
-    Burst burst{};
-    bool fits = static_cast<std::int64_t>(queue.size()) < room;
-    if (fits) {
-      place(burst, job.next);
-      Bank& bank = banks_[burst.bank];
-      if (!job.write) fits = bank.reads < part_->bank_queue;
-      if (fits && !job.write) ++bank.reads;
-    }
-    if (!fits) {
+    Flow& flow = flows_[turn_];
+    std::vector<Burst>& queue = flow.write ? writes_ : reads_;
+    const std::int64_t room = flow.write ? part_->write_queue : part_->read_queue;
+    Bank& bank = banks_[flow.next.bank];
+    if (static_cast<std::int64_t>(queue.size()) >= room ||
+        (!flow.write && bank.reads >= part_->bank_queue)) {
       ++blocked;
-      next_flow();
+      if (++turn_ == flows_.size()) turn_ = 0;
       continue;
     }
     blocked = 0;
-    ++job.next;
-    burst.order = order_++;
-    burst.ready = ready;
-    burst.job = id;
-    queue.push_back(burst);
-    if (job.next == job.end) flow.jobs.pop_front();
+    if (!flow.write) ++bank.reads;
+    if (bank.row == flow.next.row) ++bank.hits[flow.write ? 1 : 0];
+    flow.next.order = order_++;
+    flow.next.ready = ready;
+    flow.next.job = flow.jobs.front();
+    queue.push_back(flow.next);
+    BankedJob& job = jobs_[flow.jobs.front()].job;
+    if (++job.next == job.end) flow.jobs.pop_front();
     if (flow.jobs.empty()) {
-      flows_.pop_front();
+      flows_.erase(flows_.begin() + static_cast<std::ptrdiff_t>(turn_));
+      if (turn_ == flows_.size()) turn_ = 0;
     } else {
-      next_flow();
+      place(flow.next, jobs_[flow.jobs.front()].job.next);
+      if (++turn_ == flows_.size()) turn_ = 0;
     }
   }
 }
@@ -182,6 +203,7 @@ void BankedChannel::column(std::vector<Burst>& queue, std::size_t i, Cycle at) {
   Pseudo& pseudo = pseudos_[burst.pseudo];
   Job& job = jobs_[burst.job];
   if (!job.job.write) --bank.reads;
+  --bank.hits[job.job.write ? 1 : 0];
   const Cycle pace = std::max(t.ccd_s, t.burst);
   Cycle data = 0;
   if (job.job.write) {
@@ -228,9 +250,9 @@ void BankedChannel::refresh() {
     if (b.row < 0) at = std::max(at, b.activate);
   }
   row_bus_ = at + 1;
-  for (Bank& b : banks_) {
-    b.row = -1;
-    b.activate = std::max(b.activate, at + t.rfc);
+  for (std::size_t b = 0; b < banks_.size(); ++b) {
+    close(b);
+    banks_[b].activate = std::max(banks_[b].activate, at + t.rfc);
   }
   refresh_due_ += t.refi;
   now_ = std::max(now_, at + t.rfc);
@@ -245,7 +267,7 @@ void BankedChannel::idle_until(Cycle until) {
   const Cycle past = (until - refresh_due_) / t.refi;
   if (past > 1) {
     row_changed_ = refresh_due_;
-    for (Bank& b : banks_) b.row = -1;
+    for (std::size_t b = 0; b < banks_.size(); ++b) close(b);
     refresh_due_ += (past - 1) * t.refi;
   }
   while (refresh_due_ < until) {
@@ -269,18 +291,25 @@ void BankedChannel::run(Cycle until, std::int64_t most) {
     if (skip(until)) continue;
     std::vector<Burst>& queue = active(now_);
     const bool write = draining_;
-    // The command that can go first.
+    // The command that can go first. Of bursts of one bank that hit its row the oldest can, and
+    // of those that do not; ready times that are out of order are looked at.
     Cycle best_at = kIdle;
     Command best = Command::none;
     std::size_t best_i = 0;
+    ++scan_;
     for (std::size_t i = 0; i < queue.size(); ++i) {
       const Burst& b = queue[i];
       const Bank& bank = banks_[b.bank];
+      const bool hit = bank.row == b.row;
+      if (!hit && bank.hits[write ? 1 : 0] > 0) continue;  // its row stays open
+      Seen& seen = seen_[2u * b.bank + (hit ? 1 : 0)];
+      if (seen.scan == scan_ && seen.ready <= b.ready) continue;
+      seen = {scan_, b.ready};
       const Group& group = groups_[b.group];
       const Pseudo& pseudo = pseudos_[b.pseudo];
       Cycle at = b.ready;
       Command c = Command::none;
-      if (bank.row == b.row) {
+      if (hit) {
         c = Command::column;
         at = std::max({at, column_bus_,
                        write ? std::max({bank.write, group.write, pseudo.write})
@@ -295,12 +324,6 @@ void BankedChannel::run(Cycle until, std::int64_t most) {
         at = std::max({at, row_bus_, bank.precharge});
       }
       if (at < best_at || (at == best_at && c == Command::column && best != Command::column)) {
-        if (c == Command::precharge &&
-            std::any_of(queue.begin(), queue.end(), [&](const Burst& other) {
-              return other.bank == b.bank && other.row == bank.row;
-            })) {
-          continue;
-        }
         best_at = at;
         best = c;
         best_i = i;
@@ -332,7 +355,7 @@ void BankedChannel::run(Cycle until, std::int64_t most) {
     if (best != Command::column) row_changed_ = now_;
     switch (best) {
       case Command::activate:
-        bank.row = b.row;
+        open(b.bank, b.row);
         bank.read = best_at + t.rcd_read;
         bank.write = best_at + t.rcd_write;
         bank.precharge = best_at + t.ras;
@@ -343,7 +366,7 @@ void BankedChannel::run(Cycle until, std::int64_t most) {
         pseudos_[b.pseudo].window_at = (pseudos_[b.pseudo].window_at + 1) % 4;
         break;
       case Command::precharge:
-        bank.row = -1;
+        close(b.bank);
         bank.activate = std::max(bank.activate, best_at + t.rp);
         break;
       default:
@@ -415,6 +438,7 @@ bool BankedChannel::skip(Cycle until) {
     queue.push_back(burst);
   }
   job.job.next = next;
+  place(flows_.front().next, next);
   ++steps_;
   begin_record();
   return true;

@@ -92,7 +92,8 @@ class BankedChannel {
   enum class Command { none, activate, precharge, column };
   struct Bank {
     std::int64_t row = -1;
-    std::int64_t reads = 0;  // queued
+    std::int64_t reads = 0;         // queued
+    std::int64_t hits[2] = {0, 0};  // queued reads and writes of the open row
     Cycle activate = 0, precharge = 0, read = 0, write = 0;
   };
   struct Group {
@@ -118,10 +119,19 @@ class BankedChannel {
     std::uint32_t requester;
     bool write;
     std::deque<std::uint32_t> jobs;
+    Burst next;  // placed, to be admitted
+  };
+  /// A field of an address: what is left is divided by `size`, a power of two if shift >= 0.
+  struct Field {
+    AddressField field;
+    std::int64_t size;
+    int shift;
   };
 
   void admit(Cycle ready);
   void place(Burst& burst, std::int64_t index) const;
+  void open(std::size_t bank, std::int64_t row);
+  void close(std::size_t bank);
   std::vector<Burst>& active(Cycle at);
   void column(std::vector<Burst>& queue, std::size_t i, Cycle at);
   void refresh();
@@ -135,7 +145,14 @@ class BankedChannel {
 
   const MemoryPart* part_;
   StretchMemory* stretches_;
+  std::vector<Field> fields_;  // from the least significant one
   std::vector<Bank> banks_;
+  struct Seen {
+    std::int64_t scan = 0;
+    Cycle ready = 0;
+  };
+  std::vector<Seen> seen_;  // scratch of run(): by bank, misses and hits
+  std::int64_t scan_ = 0;
   std::vector<Group> groups_;
   std::vector<Pseudo> pseudos_;
   Cycle row_bus_ = 0, column_bus_ = 0;  // when they are free
@@ -146,7 +163,8 @@ class BankedChannel {
   std::vector<Burst> reads_, writes_;
   std::vector<Job> jobs_;
   std::vector<std::uint32_t> free_;
-  std::deque<Flow> flows_;  // with bursts to admit; the front's turn
+  std::vector<Flow> flows_;  // with bursts to admit, in the order of their turns from turn_ on
+  std::size_t turn_ = 0;
   std::vector<Finished> finished_;
   std::int64_t order_ = 0, bursts_ = 0, steps_ = 0, jobs_added_ = 0;
   // A stretch being recorded: since the end of the last refresh nothing but one job was served.
