@@ -211,6 +211,8 @@ void read_banked(const Section& dram, const Document& document, MachineConfig& m
     dram.fail("parts", fmt::format("the mapping of {} has no channel field to spread over {} parts",
                                    d.part.name, d.part.channels));
   }
+  d.streams = dram.choice<DramStreams>(
+      "streams", {{"exact", DramStreams::exact}, {"averaged", DramStreams::averaged}}, "exact");
   d.bandwidth = d.part.bandwidth();
   d.capacity = d.part.capacity();
   d.latency = d.part.latency();
