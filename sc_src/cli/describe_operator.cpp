@@ -71,6 +71,10 @@ void describe_blocking(Entry& e, const Blocking& b) {
                         b.block_n, b.block_k, grouped(b.blocks), bytes_text(b.footprint));
   e.text += fmt::format("    {:<14} A {}, B {}\n", "buffers", buffers_text(b.a_buffers),
                         buffers_text(b.b_buffers));
+  if (b.in_place) {
+    e.text += fmt::format("    {:<14} made in the place of their sums, leave between blocks\n",
+                          "results");
+  }
   e.text += fmt::format("    {:<14} A {}, B {}, C {}\n", "of the loads", bytes_text(b.a_traffic),
                         bytes_text(b.b_traffic), bytes_text(b.c_read));
   e.json["gemm"] = {{"batch", g.batch}, {"m", g.m}, {"n", g.n}, {"k", g.k}};
@@ -81,6 +85,7 @@ void describe_blocking(Entry& e, const Blocking& b) {
                         {"blocks", b.blocks},
                         {"a_buffers", b.a_buffers},
                         {"b_buffers", b.b_buffers},
+                        {"in_place", b.in_place},
                         {"sram_bytes", b.footprint},
                         {"a_bytes", b.a_traffic},
                         {"b_bytes", b.b_traffic},

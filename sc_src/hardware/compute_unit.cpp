@@ -10,10 +10,6 @@ namespace tilewright {
 
 namespace {
 
-/// Bytes that pass through the SRAM while an operator runs.
-double through_sram(const ComputeShape& s) { return s.sram_bytes + s.dma_in + s.dma_out; }
-double written_to_sram(const ComputeShape& s) { return s.sram_written + s.dma_in; }
-
 /// Simulated time ends at 2^62 ps; one operator may take a small part of that.
 void check_duration(double ps, const ComputeShape& shape, const char* what) {
   constexpr double kLongest = 4e18 / 16;

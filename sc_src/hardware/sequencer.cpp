@@ -43,12 +43,19 @@ Sequencer::Sequencer(const MachineConfig& machine, const Program& program, Event
       transits_(std::size_t{network.tiles()} * kCauses),
       share_(machine.collective_share),
       sharing_(share_ > 0 ? network.tiles() : 0),
+      sram_config_(machine.sram),
+      sram_shares_(machine.sram.contention ? network.tiles() : 0),
       wires_(network.tiles()),
       requests_(std::size_t{network.tiles()} * 2),
       call_inputs_(network.tiles()),
       compute_returns_(network.tiles()),
       stats_(network.tiles()) {
   check(machine);
+  for (const NamedLinkConfig& kind : machine.link_kinds()) {
+    link_rate_ = std::max(link_rate_, 1e-12 * kind.link.bandwidth.value());
+  }
+  memory_rate_[static_cast<std::size_t>(Space::dram)] = 1e-12 * machine.dram.bandwidth.value();
+  memory_rate_[static_cast<std::size_t>(Space::host)] = 1e-12 * machine.host.bandwidth.value();
   // Messages that may overtake each other take their places when they are injected.
   if (!network.in_order()) announced_.assign(announced_.size(), 1);
   for (const Segment& s : program.segments) {
@@ -279,6 +286,7 @@ bool Sequencer::deliver(std::uint32_t tile, Core& c, Packet& p) {
     (*latencies_)[static_cast<std::size_t>(p.cause)].add(queue_.now() - p.injected);
   }
   arrive(queue_.now(), tile, p.cause);
+  if (!sram_shares_.empty()) pass_sram(queue_.now(), tile, p.bytes, true, link_rate_);
   const std::uint16_t channel = p.channel;  // the packet is gone once received
   Core* receiver = &c;
   const auto waits = [&] {
@@ -365,6 +373,7 @@ tlm::tlm_sync_enum Sequencer::ComputeReturn::nb_transport_bw(ComputeRequest& req
 void Sequencer::compute_done(Picoseconds now, std::uint32_t tile, unsigned engine) {
   Core& c = cores_[tile];
   settle(now, tile, c);
+  if (!sram_shares_.empty() && held_up(now, tile, engine)) return;
   if (!sharing_.empty() && extend(now, tile, c, engine)) return;
   c.busy &= static_cast<std::uint8_t>(~(1u << engine));
   c.ready |= static_cast<std::uint8_t>(1u << engine);
@@ -478,6 +487,10 @@ void Sequencer::advance(Picoseconds now, std::uint32_t tile, Core& c, unsigned e
         request.space = ins.space;
         if (ins.cause == Cause::offload) depart(now, tile, ins.cause);
         memory_.start(now, request);
+        if (!sram_shares_.empty() && c.background) {
+          pass_sram(now, tile, bytes, !request.write,
+                    memory_rate_[static_cast<std::size_t>(ins.space)]);
+        }
         bytes_by_cause_[static_cast<std::size_t>(ins.cause)] += bytes;
         complete_now = false;
         break;
@@ -569,7 +582,7 @@ bool Sequencer::compute(Picoseconds now, std::uint32_t tile, Core& c, const Inst
   if (wires_[tile].compute->nb_transport_fw(request, phase, delay) != tlm::TLM_COMPLETED) {
     return false;
   }
-  const Picoseconds duration = delay.value();
+  Picoseconds duration = delay.value();
   for (Probe* probe : work_probes_) {
     probe->computes(request.shape, request.amount, now, now + duration);
   }
@@ -578,6 +591,10 @@ bool Sequencer::compute(Picoseconds now, std::uint32_t tile, Core& c, const Inst
     return true;
   }
   c.stall_from[engine] = now + duration - std::min(request.stall, duration);
+  if (!sram_shares_.empty()) {
+    contend(now, tile, ins, duration);
+    duration = sram_shares_[tile].end(now, engine) - now;
+  }
   (engine == 0 ? stats.matrix_busy : stats.vector_busy) += duration;
   queue_.push(now + duration, EventClass::compute, tile, engine, 0);
   return false;
@@ -599,6 +616,7 @@ void Sequencer::send(Picoseconds now, std::uint32_t tile, Core& c, const Instruc
   ++messages_;
   bytes_by_cause_[static_cast<std::size_t>(ins.cause)] += bytes;
   for (Probe* probe : work_probes_) probe->message_sent(now, p, ins.name);
+  if (!sram_shares_.empty()) pass_sram(now, tile, bytes, false, link_rate_);
   network_.inject(p, now);
   depart(now, p.destination, ins.cause);
   if (!announced_[ins.channel]) return;

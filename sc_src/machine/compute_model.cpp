@@ -45,7 +45,7 @@ class SystolicModel final : public ComputeModel {
   std::optional<OperandTraffic> traffic(const GemmShape& gemm, int element) const override {
     const double full = full_flop(gemm);
     if (full == 0) return {};
-    const OperandTraffic all = array_.traffic(gemm, element);
+    const OperandTraffic all = array_.traffic(gemm, element, machine_.matrix.accumulator);
     return OperandTraffic{all.read * (gemm.flop / full), all.written * (gemm.flop / full)};
   }
 
@@ -118,10 +118,10 @@ double SystolicArray::cycles(const GemmShape& gemm) const {
   return static_cast<double>(folds - 1) * step + last;
 }
 
-OperandTraffic SystolicArray::traffic(const GemmShape& g, int element) const {
-  constexpr double kSum = 4;
+OperandTraffic SystolicArray::traffic(const GemmShape& g, int element, std::int64_t sum) const {
   const Extents e = extents(g);
-  const auto batch = static_cast<double>(g.batch), bytes = static_cast<double>(element);
+  const auto batch = static_cast<double>(g.batch), bytes = static_cast<double>(element),
+             partial = static_cast<double>(sum);
   const auto m = static_cast<double>(g.m), n = static_cast<double>(g.n),
              k = static_cast<double>(g.k);
   const auto down = static_cast<double>(ceil_div(e.rows, config_.rows)),
@@ -130,13 +130,13 @@ OperandTraffic SystolicArray::traffic(const GemmShape& g, int element) const {
     case Dataflow::output_stationary:
       return {batch * bytes * (m * k * across + k * n * down), batch * bytes * m * n};
     case Dataflow::weight_stationary:
-      return {batch * (bytes * (k * n + m * k * across) + kSum * m * n * (down - 1)),
-              batch * kSum * m * n * down};
+      return {batch * (bytes * (k * n + m * k * across) + partial * m * n * (down - 1)),
+              batch * partial * m * n * down};
     case Dataflow::input_stationary:
       break;
   }
-  return {batch * (bytes * (m * k + k * n * across) + kSum * m * n * (down - 1)),
-          batch * kSum * m * n * down};
+  return {batch * (bytes * (m * k + k * n * across) + partial * m * n * (down - 1)),
+          batch * partial * m * n * down};
 }
 
 EfficiencyTable::EfficiencyTable(const std::vector<EfficiencyPoint>& points) {

@@ -15,6 +15,15 @@ namespace {
 constexpr std::int64_t kMostCells = std::int64_t{1} << 20;
 constexpr std::int64_t kLargestExtent = std::int64_t{1} << 40;
 
+void read_accumulator(const Section& matrix, MatrixConfig& config) {
+  const Bytes sum = matrix.bytes("accumulator", Bytes(static_cast<double>(config.accumulator)));
+  if (sum.value() != 2 && sum.value() != 4) {
+    matrix.fail("accumulator",
+                fmt::format("{} is not the size of a sum; wanted: 2 B or 4 B", to_string(sum)));
+  }
+  config.accumulator = static_cast<std::int64_t>(sum.value());
+}
+
 /// One factor for all formats, or a map of those of some.
 void read_sparsity(const Section& matrix, MatrixConfig& config) {
   constexpr double kMost = 1024;
@@ -115,6 +124,7 @@ const std::vector<std::string>& number_formats() {
 void read_matrix(const Section& matrix, MatrixConfig& config) {
   config.model = read_name(matrix, "model", {"peak", "systolic", "table"});
   read_sparsity(matrix, config);
+  read_accumulator(matrix, config);
   if (config.model == "systolic") {
     read_systolic(matrix, config);
   } else {
@@ -125,8 +135,8 @@ void read_matrix(const Section& matrix, MatrixConfig& config) {
 
 std::vector<std::string> matrix_keys() {
   std::vector<std::string> keys;
-  for (const char* key : {"model", "sparsity", "rows", "columns", "arrays", "dataflow",
-                          "pipelined_folds", "clock", "speed", "table"}) {
+  for (const char* key : {"model", "sparsity", "accumulator", "rows", "columns", "arrays",
+                          "dataflow", "pipelined_folds", "clock", "speed", "table"}) {
     keys.push_back(std::string("tile.matrix.") + key);
   }
   for (const std::string& f : number_formats()) {
@@ -139,7 +149,7 @@ std::vector<std::string> matrix_keys() {
 
 bool matrix_key_applies(const std::string& key, const MatrixConfig& config) {
   const std::string name = key.substr(key.find_last_of('.') + 1);
-  if (name == "model" || name == "sparsity") return true;
+  if (name == "model" || name == "sparsity" || name == "accumulator") return true;
   if (key.find(".sparsity.") != std::string::npos) return config.peak.count(name) > 0;
   const bool systolic = config.model == "systolic";
   const auto& formats = number_formats();

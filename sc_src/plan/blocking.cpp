@@ -10,7 +10,6 @@ namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-constexpr std::int64_t kAccumulatorBytes = 4;
 // Extents of the streamed dimensions where partial sums are spilled.
 constexpr std::int64_t kThin = 64;
 
@@ -20,7 +19,7 @@ struct Sizes {
       : a(g.m * g.k * o.a_bytes),
         b(g.k * g.n * o.b_bytes),
         c(g.m * g.n * o.c_bytes),
-        partial(g.m * g.n * kAccumulatorBytes),
+        partial(g.m * g.n * o.sum_bytes),
         a_total(o.a_resident || o.a_made ? 0 : o.a_total.value_or(g.batch * a)),
         b_total(o.b_resident ? 0 : o.b_total.value_or(g.batch * b)),
         c_total(o.c_resident ? 0 : o.c_total.value_or(g.batch * c)) {}
@@ -43,21 +42,28 @@ class Search {
 
   /// The tallest blocks that fit with these columns and this depth.
   void consider_tallest(LoopOrder order, std::int64_t nb, std::int64_t kb) {
-    if (footprint(g_.m, nb, kb) <= sram_) return consider(order, g_.m, nb, kb);
-    const std::int64_t row = footprint(2, nb, kb) - footprint(1, nb, kb);
-    const std::int64_t mb = 1 + (sram_ - footprint(1, nb, kb)) / row;
-    if (footprint(1, nb, kb) <= sram_) consider(order, std::min(mb, g_.m), nb, kb);
+    for (const bool in_place : {false, true}) {
+      const auto need = [&](std::int64_t mb) { return footprint(mb, nb, kb, in_place); };
+      if (need(g_.m) <= sram_) {
+        consider(order, g_.m, nb, kb, in_place);
+        return;  // in place it takes longer
+      }
+      if (need(1) > sram_) continue;
+      const std::int64_t mb = 1 + (sram_ - need(1)) / (need(2) - need(1));
+      consider(order, std::min(mb, g_.m), nb, kb, in_place);
+    }
   }
 
-  void consider(LoopOrder order, std::int64_t mb, std::int64_t nb, std::int64_t kb) {
+  void consider(LoopOrder order, std::int64_t mb, std::int64_t nb, std::int64_t kb,
+                bool in_place = false) {
     // Even blocks: the same count with less SRAM.
     const std::int64_t mc = ceil_div(g_.m, mb), nc = ceil_div(g_.n, nb), kc = ceil_div(g_.k, kb);
     mb = ceil_div(g_.m, mc);
     nb = ceil_div(g_.n, nc);
     kb = ceil_div(g_.k, kc);
     if (o_.a_made && nc > 1) return;
-    const std::int64_t need = footprint(mb, nb, kb);
-    if (need > sram_) return;
+    const std::int64_t need = footprint(mb, nb, kb, in_place);
+    if (need > sram_ || (in_place && o_.c_resident)) return;
 
     std::int64_t a_times = nc, b_times = mc, spills = 0;
     switch (order) {
@@ -106,11 +112,13 @@ class Search {
             (size_.a * nc + size_.b * mc + (spills + (o_.accumulate ? 1 : 0)) * size_.partial),
         g_.batch * (size_.c + spills * size_.partial)});
     r.footprint = need;
-    stream_.load = r.a_traffic + r.b_traffic + r.c_read + o_.other_loads;
-    stream_.store = r.c_write;
+    r.in_place = in_place;
+    const std::int64_t load = r.a_traffic + r.b_traffic + r.c_read + o_.other_loads;
+    stream_.alone = in_place ? r.c_read + r.c_write : 0;
+    stream_.load = in_place ? load - r.c_read : load;
+    stream_.store = in_place ? 0 : r.c_write;
     stream_.sram = r.sram + o_.other_sram;
-    if (rates_.sram.contention)
-      stream_.sram = stream_.sram + transfers(stream_.load, stream_.store);
+    if (rates_.sram.contention) stream_.sram = stream_.sram + transfers(load, r.c_write);
     const auto rank =
         std::make_tuple(streamed_seconds(stream_, rates_), r.dram_bytes(), r.sram.total());
     if (best_.feasible && rank >= rank_) return;
@@ -119,10 +127,13 @@ class Search {
   }
 
  private:
-  /// SRAM bytes of the operand blocks and one C block with its accumulators.
-  std::int64_t footprint(std::int64_t mb, std::int64_t nb, std::int64_t kb) const {
-    return mb * nb * (kAccumulatorBytes + (o_.c_resident ? 0 : o_.c_bytes)) +
-           a_buffers(mb, kb) * mb * kb * o_.a_bytes + b_buffers(nb, kb) * kb * nb * o_.b_bytes;
+  /// SRAM bytes of the operand blocks and one C block, sums and results.
+  std::int64_t footprint(std::int64_t mb, std::int64_t nb, std::int64_t kb, bool in_place) const {
+    const std::int64_t c = o_.c_resident ? o_.sum_bytes
+                           : in_place    ? std::max(o_.sum_bytes, o_.c_bytes)
+                                         : o_.sum_bytes + o_.c_bytes;
+    return mb * nb * c + a_buffers(mb, kb) * mb * kb * o_.a_bytes +
+           b_buffers(nb, kb) * kb * nb * o_.b_bytes;
   }
   /// A block that changes from step to step is double-buffered; an operand that is resident already
   /// needs no buffer.
@@ -202,13 +213,16 @@ double streamed_seconds(const Stream& stream, const StreamRates& rates) {
   const double dram = std::max(over(early, rates.dram) + alone(load), over(early, rates.way));
   return std::max(alone(static_cast<double>(stream.pipelining.fill)) + engines,
                   dram + engines / steps) +
-         alone(last);
+         alone(last) +
+         (stream.alone > 0 ? alone(static_cast<double>(stream.alone)) + rates.latency : 0);
 }
 
 Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t sram_free,
                     double engine_seconds, const StreamRates& rates) {
   Search search(gemm, operands, sram_free, engine_seconds, rates);
-  search.consider(LoopOrder::all_resident, gemm.m, gemm.n, gemm.k);
+  for (const bool in_place : {false, true}) {
+    search.consider(LoopOrder::all_resident, gemm.m, gemm.n, gemm.k, in_place);
+  }
   const std::int64_t shallow =
       std::min(gemm.k, smallest_depth(std::max(operands.a_bytes, operands.b_bytes)));
   for (const std::int64_t nb : grid(gemm.n)) {
@@ -226,6 +240,35 @@ Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t
     search.consider(LoopOrder::input_stationary, mb, nb, kb);
   }
   return search.best();
+}
+
+bool BlockingCache::Key::operator<(const Key& o) const {
+  const auto values = [](const Key& k) {
+    const Gemm& g = k.gemm;
+    const GemmOperands& p = k.operands;
+    const StreamRates& r = k.rates;
+    const SramBytes engine = p.engine_sram.value_or(SramBytes{-1, -1});
+    return std::make_tuple(
+        std::make_tuple(g.batch, g.m, g.n, g.k, g.flop_scale),
+        std::make_tuple(p.a_bytes, p.b_bytes, p.c_bytes, p.sum_bytes, p.a_resident, p.b_resident,
+                        p.c_resident, p.accumulate, p.a_made),
+        std::make_tuple(p.a_total, p.b_total, p.c_total, p.other_loads, p.other_sram.read,
+                        p.other_sram.written, engine.read, engine.written),
+        std::make_tuple(k.sram_free, k.engine_seconds, r.dram, r.way, r.latency,
+                        r.sram.bandwidth.value(), r.sram.read.value(), r.sram.write.value(),
+                        r.sram.contention));
+  };
+  return values(*this) < values(o);
+}
+
+const Blocking& BlockingCache::find(const Gemm& gemm, const GemmOperands& operands,
+                                    std::int64_t sram_free, double engine_seconds,
+                                    const StreamRates& rates) {
+  Key key{gemm, operands, sram_free, engine_seconds, rates};
+  const auto known = found_.find(key);
+  if (known != found_.end()) return known->second;
+  const Blocking found = block_gemm(gemm, operands, sram_free, engine_seconds, rates);
+  return found_.emplace(std::move(key), found).first->second;
 }
 
 }  // namespace tilewright

@@ -54,18 +54,38 @@ double narrowest(const MachineConfig& machine, TileId from, TileId to) {
   return bandwidth;
 }
 
+/// Seconds that the head of a message takes between two tiles, at most.
+double way_latency(const MachineConfig& machine, TileId from, TileId to) {
+  if (from == to) return 0;
+  const auto slowest = [](double latency, const LinkConfig& link) {
+    return std::max(latency, link.latency.value());
+  };
+  double latency = 0;
+  if (machine.fabric) {
+    for (const NamedLinkConfig& kind : machine.link_kinds()) latency = slowest(latency, kind.link);
+    return 2 * latency;
+  }
+  latency = machine.noc.link.latency.value();
+  if (machine.crosses_die(from, to)) latency = slowest(latency, machine.noc.die_link);
+  if (machine.crosses_wafer(from, to)) latency = slowest(latency, machine.noc.wafer_link);
+  return latency *
+         (std::abs(machine.x(from) - machine.x(to)) + std::abs(machine.y(from) - machine.y(to)));
+}
+
 StreamRates stream_rates(const MachineConfig& machine, const DramConfig& memory,
                          const std::vector<TileId>& tiles) {
   const auto controllers = assign_controllers(machine, memory);
   std::vector<int> clients(memory.sites.size(), 0);
   int busiest = 1;
   std::size_t per_tile = 1;
-  double way = Bandwidth::unlimited().value();
+  double way = Bandwidth::unlimited().value(), farthest = 0;
   for (const TileId t : tiles) {
     for (const DramId d : controllers[t]) {
       busiest = std::max(busiest, ++clients[index(d)]);
       const auto [x, y] = memory.sites[index(d)];
-      way = std::min(way, narrowest(machine, t, machine.tile(x, y)));
+      const TileId site = machine.tile(x, y);
+      way = std::min(way, narrowest(machine, t, site));
+      farthest = std::max(farthest, way_latency(machine, t, site));
     }
     per_tile = std::max(per_tile, controllers[t].size());
   }
@@ -73,7 +93,19 @@ StreamRates stream_rates(const MachineConfig& machine, const DramConfig& memory,
   rates.dram = memory.bandwidth.value() * static_cast<double>(per_tile) / busiest;
   rates.way = static_cast<double>(per_tile) * way;
   rates.sram = machine.sram;
+  rates.latency = 2 * (memory.latency.value() + 2 * farthest);
   return rates;
+}
+
+/// A kernel's traffic with the DRAM beside its engines, and after them.
+Stream dram_stream(const KernelCost& cost, double engine_seconds) {
+  Stream s{engine_seconds, cost.load, cost.store, cost.sram + cost.beside, cost.pipelining};
+  if (cost.blocking && cost.blocking->in_place) {
+    s.alone = cost.blocking->c_read + cost.store;
+    s.load -= cost.blocking->c_read;
+    s.store = 0;
+  }
+  return s;
 }
 
 /// What loads and stores move through the SRAM, where they contend with the engines.
@@ -122,6 +154,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   o.b_resident = residency[kernel.b.cls];
   o.accumulate =
       kernel.accumulate && !kernel.writes.empty() && !residency[kernel.writes.front().cls];
+  o.sum_bytes = std::max(rates.sum_bytes, o.a_bytes);
   const std::int64_t results = g.batch * g.m * g.n;
   o.c_resident = stream_out == 0;
   o.c_bytes = kernel.accumulate ? state.gradient : static_cast<int>(ceil_div(stream_out, results));
@@ -134,7 +167,8 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
     o.engine_sram = SramBytes{std::llround(edges->read), std::llround(edges->written)};
   }
 
-  const Blocking b = block_gemm(g, o, sram_free, engine_seconds(kernel, rates), rates.dram);
+  const Blocking& b =
+      rates.blockings->find(g, o, sram_free, engine_seconds(kernel, rates), rates.dram);
   KernelCost cost;
   cost.feasible = b.feasible;
   if (!b.feasible) return cost;
@@ -153,6 +187,7 @@ TileRates tile_rates(const MachineConfig& machine, DType precision,
   TileRates rates;
   rates.engines = make_compute_model(machine);
   rates.format = to_string(precision);
+  rates.sum_bytes = static_cast<int>(machine.matrix.accumulator);
   rates.dram = stream_rates(machine, machine.dram, tiles);
   rates.host = stream_rates(machine, machine.host, tiles);
   return rates;
@@ -166,8 +201,7 @@ double matrix_seconds(const Kernel& kernel, const TileRates& rates) {
 
 double kernel_seconds(const Kernel& kernel, const KernelCost& cost, const TileRates& rates) {
   const double engines = engine_seconds(kernel, rates);
-  const double seconds = streamed_seconds(
-      {engines, cost.load, cost.store, cost.sram + cost.beside, cost.pipelining}, rates.dram);
+  const double seconds = streamed_seconds(dram_stream(cost, engines), rates.dram);
   if (cost.host_load + cost.host_store == 0) return seconds;
   // The memories work side by side.
   const std::int64_t steps = cost.pipelining.steps;

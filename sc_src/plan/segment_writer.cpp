@@ -300,7 +300,11 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
     if (sends && w.tensor == sent && !residency_[w.cls]) store_bytes -= w.bytes;
   }
   const bool hands_over = store_bytes > 0 || cost.host_store > 0 || sends;
-  const bool loads = cost.load > 0 || cost.host_load > 0;
+  // Results in the place of their sums leave when the engines are done, and take what they are
+  // added to on the way. (Block by block in truth, with the engines waiting each time.)
+  const bool in_place = cost.blocking && cost.blocking->in_place;
+  const std::int64_t added = in_place ? cost.blocking->c_read : 0;
+  const bool loads = cost.load > added || cost.host_load > 0;
   const bool streams = loads || hands_over;
   // A pointwise part follows its matrix part block by block even when nothing leaves the SRAM.
   const bool follows = k.matrix && k.vector_elements > 0;
@@ -339,7 +343,7 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
   };
   if (loads) {
     from_memory.insert(from_memory.end(), buffers_.begin(), buffers_.end());
-    load(Space::dram, cost.load, cost.pipelining.fill);
+    load(Space::dram, cost.load - added, cost.pipelining.fill);
     load(Space::host, cost.host_load, cost.host_load / blocks);
   } else {
     // Tensors in memory that this kernel accounts no bytes for still order it.
@@ -380,7 +384,10 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
   buffers_ = freed;
 
   Waits in_dram = done, in_host = done;
-  if (store_bytes > 0) {
+  if (in_place && store_bytes > 0) {
+    in_dram = replace(name, k.phase, added, store_bytes, done);
+    buffers_ = in_dram;
+  } else if (store_bytes > 0) {
     in_dram = {stream_out(name, k.phase, Space::dram, store_bytes, n, streaming, done)};
   }
   if (cost.host_store > 0) {
@@ -396,6 +403,22 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
     const Space space = residency_.space(w.cls);
     ready_[w.tensor] = space == Space::sram ? done : space == Space::dram ? in_dram : in_host;
   }
+}
+
+SegmentWriter::Waits SegmentWriter::replace(std::uint16_t name, Phase phase, std::int64_t before,
+                                            std::int64_t bytes, const Waits& after) {
+  std::uint32_t loaded = kNone;
+  Waits first = after;
+  if (before > 0) {
+    loaded = transfer(Opcode::load, name, phase, Space::dram, whole(before), after);
+    const bool cut = before > kSlice;
+    if (cut) segment_.code[loaded].head = kSlice;
+    first = {cut ? loaded | kHead : loaded};
+  }
+  const std::uint32_t stored =
+      transfer(Opcode::store, name, phase, Space::dram, whole(bytes), first);
+  segment_.code[stored].until = loaded;
+  return {stored};
 }
 
 std::uint32_t SegmentWriter::store_parts(std::uint16_t name, Phase phase, Space space,

@@ -104,6 +104,9 @@ class SegmentWriter {
   /// The same, of many blocks in one; nothing else may end with the last of `last`.
   std::uint32_t stream_out(std::uint16_t name, Phase phase, Space space, std::int64_t bytes,
                            std::int64_t blocks, const Waits& first, const Waits& last);
+  /// Stores `bytes` after `after`, slice by slice as `before` bytes that they are added to come.
+  Waits replace(std::uint16_t name, Phase phase, std::int64_t before, std::int64_t bytes,
+                const Waits& after);
   std::uint32_t shape(const Kernel& kernel, const KernelCost& cost, Engine engine,
                       std::uint32_t pieces);
   void append_ready(const std::string& tensor, Waits& to) const;

@@ -280,7 +280,7 @@ StagePlan StagePlanner::plan_stage(int stage, const std::vector<StageRange>& vir
         "need {} bytes; everything else would stay in DRAM{}",
         print(capacity), stage, machine_.x(placement_.tile(stage, 0, 0)),
         machine_.y(placement_.tile(stage, 0, 0)), smallest_depth(bytes_of(plan_.precision)),
-        smallest_footprint(bytes_of(plan_.precision)),
+        smallest_footprint(bytes_of(plan_.precision), rates_.sum_bytes),
         plan_.fuse_attention ? "; fusion: attention needs more, whole heads of keys and values as "
                                "deep with their gradients; fusion: pointwise does not"
                              : ""));

@@ -205,6 +205,19 @@ TEST(ComputeModels, WhatCrossesTheEdgesOfASystolicArray) {
   const GemmShape full = gemm(16, 32, 10000);
   EXPECT_EQ(traffic(Dataflow::output_stationary, full).read, 10000 * (16 + 32) * 2);
   EXPECT_FALSE(make_compute_model(machine("    fp16: 1 TFLOP/s\n"))->traffic(g, 2).has_value());
+  // Smaller sums move less.
+  const auto spilling = [](const char* sum) {
+    return make_compute_model(machine(std::string(kSystolic) + sum))->traffic(gemm(48, 64, 300), 2);
+  };
+  EXPECT_EQ(spilling("")->written, 4 * 48 * 64 * 3);
+  EXPECT_EQ(spilling("    accumulator: 2 B\n")->written, 2 * 48 * 64 * 3);
+}
+
+TEST(ComputeModels, SumsInSramTakeTwoOrFourBytes) {
+  EXPECT_EQ(machine("    fp16: 1 TFLOP/s\n").matrix.accumulator, 4);
+  EXPECT_EQ(machine("    fp16: 1 TFLOP/s\n    accumulator: 2 B\n").matrix.accumulator, 2);
+  EXPECT_THAT(error_of("    fp16: 1 TFLOP/s\n    accumulator: 3 B\n"),
+              AllOf(HasSubstr("accumulator"), HasSubstr("3 B"), HasSubstr("2 B or 4 B")));
 }
 
 TEST(ComputeModels, NeverFasterThanThePeak) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kFree = std::numeric_limits<double>::infinity();
 /// DRAM is all that costs: 1 byte per second, engines and SRAM for free.
-const StreamRates kDramBound{1, kFree, {}};
+const StreamRates kDramBound{1, kFree, 0, {}};
 
 Blocking blocked(const Gemm& g, const GemmOperands& o, std::int64_t sram) {
   return block_gemm(g, o, sram, 0, kDramBound);
@@ -20,24 +20,30 @@ Blocking blocked(const Gemm& g, const GemmOperands& o, std::int64_t sram) {
 double seconds(const Gemm& g, const GemmOperands& o, std::int64_t sram, double engine_seconds,
                const StreamRates& rates) {
   const Blocking b = block_gemm(g, o, sram, engine_seconds, rates);
-  const std::int64_t load = b.a_traffic + b.b_traffic + b.c_read;
+  const std::int64_t operands = b.a_traffic + b.b_traffic, load = operands + b.c_read;
   const SramBytes beside = rates.sram.contention ? transfers(load, b.c_write) : SramBytes{};
-  return streamed_seconds({engine_seconds, load, b.c_write, b.sram + beside, pipelining(g, o)},
-                          rates);
+  Stream stream{engine_seconds, load, b.c_write, b.sram + beside, pipelining(g, o)};
+  if (b.in_place) {
+    stream.load = operands;
+    stream.store = 0;
+    stream.alone = b.c_read + b.c_write;
+  }
+  return streamed_seconds(stream, rates);
 }
 
 std::int64_t compulsory(const Gemm& g) { return 2 * g.batch * (g.m * g.k + g.k * g.n + g.m * g.n); }
 
 /// Bytes that no order of the products gets below, to the leading order: among operands that take T
-/// bytes of SRAM together, 2 an element of A or B and 6 one of C (its sum in 4, and the result that
-/// leaves in 2), at most (T/3)^1.5 / √24 products are possible (Loomis and Whitney), so that at
-/// least 2·m·n·k·√(24 / SRAM) bytes of A and B are read (Hong and Kung 1981; the constant as in
-/// Smith et al. 2019, arXiv 1702.02017). All of C is written.
-double io_bound(const Gemm& g, std::int64_t sram) {
+/// bytes of SRAM together, 2 an element of A or B and `sum` one of C, at most (T/3)^1.5 / √(4·sum)
+/// products are possible (Loomis and Whitney), so that at least 2·m·n·k·√(4·sum / SRAM) bytes of A
+/// and B are read (Hong and Kung 1981; the constant as in Smith et al. 2019, arXiv 1702.02017). All
+/// of C is written, `accumulate` reads it as well. With sums of 2 bytes that is the well-known
+/// 2·m·n·k / √(elements of SRAM) elements.
+double io_bound(const Gemm& g, const GemmOperands& o, std::int64_t sram) {
   const double products = static_cast<double>(g.batch) * static_cast<double>(g.m) *
                           static_cast<double>(g.n) * static_cast<double>(g.k);
-  return 2 * products * std::sqrt(24.0 / static_cast<double>(sram)) +
-         2.0 * static_cast<double>(g.batch * g.m * g.n);
+  return 2 * products * std::sqrt(4.0 * o.sum_bytes / static_cast<double>(sram)) +
+         2.0 * static_cast<double>(g.batch * g.m * g.n) * (o.accumulate ? 2 : 1);
 }
 
 TEST(Blocking, OperandsThatFitMoveOnce) {
@@ -81,10 +87,43 @@ TEST(Blocking, OperandsThatTheBatchSharesCountAsTheyAre) {
 }
 
 TEST(Blocking, TooSmallAnSramIsInfeasible) {
-  // 1 x 1 x 32: two buffers of 64 bytes for each operand, an accumulator, a result.
-  EXPECT_EQ(smallest_footprint(2), 262);
-  EXPECT_FALSE(blocked({1, 64, 64, 128}, {}, 261).feasible);
-  EXPECT_TRUE(blocked({1, 64, 64, 128}, {}, 262).feasible);
+  // 1 x 1 x 32: two buffers of 64 bytes for each operand, and a sum that becomes the result.
+  EXPECT_EQ(smallest_footprint(2, 4), 260);
+  EXPECT_FALSE(blocked({1, 64, 64, 128}, {}, 259).feasible);
+  EXPECT_TRUE(blocked({1, 64, 64, 128}, {}, 260).feasible);
+  GemmOperands o;
+  o.sum_bytes = 2;
+  EXPECT_FALSE(blocked({1, 64, 64, 128}, o, 257).feasible);
+  EXPECT_TRUE(blocked({1, 64, 64, 128}, o, smallest_footprint(2, 2)).feasible);
+}
+
+TEST(Blocking, ResultsHaveAPlaceOfTheirOwnWhereTheEnginesWouldWaitForThemToLeave) {
+  // 64 KiB: blocks of about 120 x 120 in place, of about 98 x 98 beside results of 2 bytes.
+  const Gemm g{1, 960, 960, 2000};
+  const std::int64_t sram = 64 << 10;
+  const Blocking in_place = block_gemm(g, {}, sram, 0, kDramBound);
+  ASSERT_TRUE(in_place.in_place);
+  EXPECT_LE(in_place.block_m * in_place.block_n * 4, sram);
+  // Engines that take longer than all traffic: nothing may hold them up.
+  const Blocking apart = block_gemm(g, {}, sram, 1e9, kDramBound);
+  EXPECT_FALSE(apart.in_place);
+  EXPECT_GT(apart.dram_bytes(), in_place.dram_bytes());
+  EXPECT_LE(apart.block_m * apart.block_n * 6, sram);
+  // A latency that exceeds what the larger blocks save.
+  StreamRates far = kDramBound;
+  far.latency = static_cast<double>(apart.dram_bytes());
+  EXPECT_FALSE(block_gemm(g, {}, sram, 0, far).in_place);
+  // What is resident is made where it stays.
+  GemmOperands o;
+  o.c_resident = true;
+  EXPECT_FALSE(blocked(g, o, sram).in_place);
+  // What the results are added to comes as they leave.
+  o = {};
+  o.accumulate = true;
+  const Blocking sum = blocked(g, o, sram);
+  EXPECT_TRUE(sum.in_place);
+  EXPECT_EQ(sum.c_read, sum.c_write);
+  EXPECT_EQ(sum.block_m, in_place.block_m);
 }
 
 TEST(Blocking, SecondsOfAStream) {
@@ -94,12 +133,18 @@ TEST(Blocking, SecondsOfAStream) {
   slow.bandwidth = Bandwidth(1);
   SramConfig writes;
   writes.write = Bandwidth(0.4);
-  EXPECT_DOUBLE_EQ(streamed_seconds(s, {100, kFree, {}}), 0.1 + 20 + 0.06);
-  EXPECT_DOUBLE_EQ(streamed_seconds(s, {1, kFree, {}}), 154 + 2 + 6);
-  EXPECT_DOUBLE_EQ(streamed_seconds(s, {100, kFree, slow}), 0.1 + 30 + 0.06);
-  EXPECT_DOUBLE_EQ(streamed_seconds(s, {100, kFree, writes}), 0.1 + 25 + 0.06);
+  EXPECT_DOUBLE_EQ(streamed_seconds(s, {100, kFree, 7, {}}), 0.1 + 20 + 0.06);
+  EXPECT_DOUBLE_EQ(streamed_seconds(s, {1, kFree, 7, {}}), 154 + 2 + 6);
+  EXPECT_DOUBLE_EQ(streamed_seconds(s, {100, kFree, 7, slow}), 0.1 + 30 + 0.06);
+  EXPECT_DOUBLE_EQ(streamed_seconds(s, {100, kFree, 7, writes}), 0.1 + 25 + 0.06);
   // Over slow links loads follow what the controller has taken of the stores, which still arrive.
-  EXPECT_DOUBLE_EQ(streamed_seconds(s, {100, 1, {}}), 0.54 + 100 + 2 + 6);
+  EXPECT_DOUBLE_EQ(streamed_seconds(s, {100, 1, 7, {}}), 0.54 + 100 + 2 + 6);
+  // What moves alone comes last, after a latency.
+  Stream after = s;
+  after.store = 0;
+  after.alone = 60;
+  EXPECT_DOUBLE_EQ(streamed_seconds(after, {100, kFree, 7, {}}), 0.1 + 20 + 0.6 + 7);
+  EXPECT_DOUBLE_EQ(streamed_seconds(after, {1, kFree, 7, {}}), 100 + 2 + 60 + 7);
 }
 
 TEST(Blocking, SlicesFollowWhatMustBeMovedAtLeast) {
@@ -114,14 +159,15 @@ TEST(Blocking, SlicesFollowWhatMustBeMovedAtLeast) {
 
 /// The least traffic over every block size and loop order without spilled sums, at the depths that
 /// the model allows; -1 when nothing fits.
-std::int64_t brute_force(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t sram) {
+std::int64_t brute_force(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t sum,
+                         std::int64_t sram) {
   std::int64_t best = -1;
   const auto div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   for (std::int64_t mb = 1; mb <= m; ++mb) {
     for (std::int64_t nb = 1; nb <= n; ++nb) {
       for (const std::int64_t kb : {std::min<std::int64_t>(k, 32), k}) {
         const bool one_k = kb == k;
-        const std::int64_t need = mb * nb * 6 + (one_k && mb == m ? 1 : 2) * mb * kb * 2 +
+        const std::int64_t need = mb * nb * sum + (one_k && mb == m ? 1 : 2) * mb * kb * 2 +
                                   (one_k && nb == n ? 1 : 2) * kb * nb * 2;
         if (need > sram) continue;
         const std::int64_t a = m * k * 2, b = k * n * 2, c = m * n * 2;
@@ -141,8 +187,10 @@ TEST(Blocking, AgreesWithBruteForceOnSmallShapes) {
   for (int i = 0; i < 120; ++i) {
     const std::int64_t m = 8 + random() % 120, n = 8 + random() % 120, k = 8 + random() % 200;
     const std::int64_t sram = 512 + random() % 60000;
-    const std::int64_t best = brute_force(m, n, k, sram);
-    const Blocking b = blocked({1, m, n, k}, {}, sram);
+    GemmOperands o;
+    o.sum_bytes = i % 2 == 0 ? 4 : 2;
+    const std::int64_t best = brute_force(m, n, k, o.sum_bytes, sram);
+    const Blocking b = blocked({1, m, n, k}, o, sram);
     ASSERT_EQ(b.feasible, best >= 0);
     if (!b.feasible) continue;
     // The grid of block widths may miss the best; spilled sums, which the brute force leaves out,
@@ -163,10 +211,12 @@ TEST(Blocking, ReachesCompulsoryTrafficWhenOperandsFit) {
     const Gemm g{1 + static_cast<std::int64_t>(random() % 3), extent(), extent(), extent()};
     // Single operands, double-buffered when the next batch element's replace them.
     const std::int64_t buffers = g.batch == 1 ? 1 : 2;
-    const std::int64_t fit = 6 * g.m * g.n + buffers * 2 * (g.m * g.k + g.k * g.n);
+    const std::int64_t fit = 4 * g.m * g.n + buffers * 2 * (g.m * g.k + g.k * g.n);
     EXPECT_EQ(blocked(g, {}, fit).dram_bytes(), compulsory(g)) << i;
-    // Whatever else costs time: bytes decide among equals only.
-    EXPECT_EQ(block_gemm(g, {}, fit, 1e9, kDramBound).dram_bytes(), compulsory(g)) << i;
+    // Whatever else costs time: bytes decide among equals only. Engines that are to be kept busy
+    // want a place for the result beside the sums.
+    const std::int64_t apart = fit + 2 * g.m * g.n;
+    EXPECT_EQ(block_gemm(g, {}, apart, 1e9, kDramBound).dram_bytes(), compulsory(g)) << i;
   }
 }
 
@@ -174,19 +224,25 @@ TEST(Blocking, StaysWithinATenthOfTheIoLowerBoundWhenOperandsDoNotFit) {
   std::mt19937 random(5);
   double worst = 0;
   for (int i = 0; i < 1000; ++i) {
-    const double sram = (1 << 20) * std::pow(32.0, random() / 4294967296.0);
+    GemmOperands o;
+    o.sum_bytes = i % 2 == 0 ? 4 : 2;
+    o.accumulate = i % 8 < 2;
+    // Where an element of C takes little, the 64 bytes of every row of A and B take more beside it.
+    const double sram =
+        (o.sum_bytes == 4 ? 1 << 20 : 2 << 20) * std::pow(32.0, random() / 4294967296.0);
     // Every extent is several times the side of the largest square block, so that the bound on a
     // block's reuse is what counts, and not the operands themselves or a fraction of a block.
-    const double side = std::sqrt(sram / 6);
+    const double side = std::sqrt(sram / o.sum_bytes);
     const auto extent = [&](double from, double to) {
       return static_cast<std::int64_t>(side * from * std::pow(to / from, random() / 4294967296.0));
     };
     const Gemm g{1, extent(8, 40), extent(8, 40), extent(4, 40)};
     const auto bytes = static_cast<std::int64_t>(sram);
     const double ratio =
-        static_cast<double>(blocked(g, {}, bytes).dram_bytes()) / io_bound(g, bytes);
+        static_cast<double>(blocked(g, o, bytes).dram_bytes()) / io_bound(g, o, bytes);
     EXPECT_GE(ratio, 1 - 1e-9) << g.m << "x" << g.n << "x" << g.k << " in " << bytes;
-    EXPECT_LE(ratio, 1.1) << g.m << "x" << g.n << "x" << g.k << " in " << bytes;
+    EXPECT_LE(ratio, 1.1) << g.m << "x" << g.n << "x" << g.k << " in " << bytes << ", sums of "
+                          << o.sum_bytes;
     worst = std::max(worst, ratio);
   }
   RecordProperty("worst_percent", static_cast<int>(std::lround(100 * worst)));
@@ -208,7 +264,8 @@ TEST(Blocking, MoreOfAnythingIsNeverSlower) {
     o.c_bytes = random() % 2 == 0 ? 2 : 4;
     const auto sram = static_cast<std::int64_t>(scale(2e3, 3e7));
     const double engine = g.flop() / scale(1e11, 1e14);
-    StreamRates rates{scale(1e9, 1e12), scale(1e9, 1e12), {}};
+    o.sum_bytes = random() % 2 == 0 ? 2 : 4;
+    StreamRates rates{scale(1e9, 1e12), scale(1e9, 1e12), scale(1e-8, 1e-5), {}};
     rates.sram.read = Bandwidth(scale(1e10, 1e13));
     rates.sram.write = Bandwidth(scale(1e10, 1e13));
     rates.sram.contention = random() % 4 == 0;
@@ -230,6 +287,26 @@ TEST(Blocking, MoreOfAnythingIsNeverSlower) {
       EXPECT_LE(seconds(g, o, sram, engine, better), before) << i;
     }
   }
+}
+
+TEST(Blocking, WhatIsAskedAgainIsNotSearchedAgain) {
+  BlockingCache cache;
+  const Gemm g{1, 2000, 3000, 1000};
+  const auto ask = [&](const Gemm& gemm, const GemmOperands& o, const StreamRates& rates) {
+    const Blocking& b = cache.find(gemm, o, 1 << 20, 1e3, rates);
+    EXPECT_EQ(b.dram_bytes(), block_gemm(gemm, o, 1 << 20, 1e3, rates).dram_bytes());
+    return cache.searches();
+  };
+  EXPECT_EQ(ask(g, {}, kDramBound), 1u);
+  EXPECT_EQ(ask(g, {}, kDramBound), 1u);
+  EXPECT_EQ(ask({1, 3000, 2000, 1000}, {}, kDramBound), 2u);
+  GemmOperands o;
+  o.b_resident = true;
+  EXPECT_EQ(ask(g, o, kDramBound), 3u);
+  StreamRates faster = kDramBound;
+  faster.dram = 2;
+  EXPECT_EQ(ask(g, {}, faster), 4u);
+  EXPECT_EQ(ask(g, {}, kDramBound), 4u);
 }
 
 TEST(Blocking, MoreSramMovesFewerBytesDownToTheCompulsory) {

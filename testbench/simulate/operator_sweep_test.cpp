@@ -114,6 +114,7 @@ DrawnMachine draw_machine(Draw& draw) {
   m.dram.capacity = Bytes(1e15);
   m.dram.latency = Seconds(draw.scale(1e-9, 1e-6));
   m.dram.sites = {{1, 0}};
+  if (draw.chance(30)) m.matrix.accumulator = 2;
   return drawn;
 }
 

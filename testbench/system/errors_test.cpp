@@ -145,7 +145,7 @@ TEST(Time, RunsOutForRatesThatAreTooLow) {
 TEST(Memory, AnSramTooSmallForOneBlockSaysSo) {
   const Job job;
   expect_refused(job.run({"--set", "tile.sram.capacity=100B"}),
-                 {"tile.sram.capacity: 100 B (100 bytes)", "smallest blocks", "262 bytes"});
+                 {"tile.sram.capacity: 100 B (100 bytes)", "smallest blocks", "260 bytes"});
 }
 
 TEST(Overrides, UnknownKeyNamesTheNearest) {

@@ -16,6 +16,10 @@
 
 namespace tilewright {
 
+/// Bytes that pass through the SRAM while an operator runs, and those of them that are written.
+inline double through_sram(const ComputeShape& s) { return s.sram_bytes + s.dma_in + s.dma_out; }
+inline double written_to_sram(const ComputeShape& s) { return s.sram_written + s.dma_in; }
+
 /// Durations per operator shape, worked out once for all tiles whose engines have the same speed.
 class ComputeCosts {
  public:

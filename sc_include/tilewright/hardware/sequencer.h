@@ -16,6 +16,7 @@
 #include <tilewright/hardware/probe.h>
 #include <tilewright/hardware/protocol.h>
 #include <tilewright/hardware/sram_bank.h>
+#include <tilewright/hardware/sram_share.h>
 #include <tilewright/hardware/statistics.h>
 #include <tilewright/program/program.h>
 
@@ -195,6 +196,10 @@ class Sequencer : public EventHandler, public MemoryClient {
   void compute_done(Picoseconds now, std::uint32_t tile, unsigned engine);
   void note_receive(Picoseconds now, std::uint32_t tile, const Core& c);
   bool extend(Picoseconds now, std::uint32_t tile, Core& c, unsigned engine);
+  void contend(Picoseconds now, std::uint32_t tile, const Instruction& ins, Picoseconds duration);
+  void pass_sram(Picoseconds now, std::uint32_t tile, std::uint64_t bytes, bool written,
+                 double bytes_per_ps);
+  bool held_up(Picoseconds now, std::uint32_t tile, unsigned engine);
   void send(Picoseconds now, std::uint32_t tile, Core& c, const Instruction& ins);
   bool receive(std::uint32_t tile, Core& c, const Segment& segment, const Instruction& ins);
   bool deliver(std::uint32_t tile, Core& c, Packet& p);
@@ -280,6 +285,12 @@ class Sequencer : public EventHandler, public MemoryClient {
   std::vector<Transit> transits_;        // tile × cause
   double share_;                         // of the engines, MachineConfig::collective_share
   std::vector<Sharing> sharing_;         // by tile; empty when they share nothing
+  SramConfig sram_config_;
+  // Bytes a picosecond at which data passes the SRAM: of the fastest link, of a controller by
+  // space.
+  double link_rate_ = 0;
+  std::array<double, 3> memory_rate_{};
+  std::vector<SramShare> sram_shares_;  // by tile; empty without SramConfig::contention
   std::vector<Wires> wires_;
   std::vector<ComputeRequest> requests_;  // tile × 2
   std::vector<CallInput> call_inputs_;

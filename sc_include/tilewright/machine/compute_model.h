@@ -52,10 +52,10 @@ class SystolicArray {
   /// may exceed 64 bits.
   double cycles(const GemmShape& gemm) const;
   /// Bytes that cross the edges of the arrays in all folds, `element` bytes an operand element and
-  /// four a partial sum. os: A once per column of folds, B once per row of them, C out once. ws:
+  /// `sum` a partial sum. os: A once per column of folds, B once per row of them, C out once. ws:
   /// the weights once, A once per column of folds, partial sums out of every row of folds and in
   /// again but for the first. is: likewise with A in place of the weights.
-  OperandTraffic traffic(const GemmShape& gemm, int element) const;
+  OperandTraffic traffic(const GemmShape& gemm, int element, std::int64_t sum = 4) const;
 
  private:
   struct Extents {

@@ -47,6 +47,7 @@ struct MatrixConfig {
   std::map<std::string, FlopRate> peak;
   /// Part of `peak`, by number format: products per product really multiplied; absent = 1.
   std::map<std::string, double> sparsity;
+  std::int64_t accumulator = 4;  ///< bytes of a sum of products in SRAM
   SystolicConfig systolic;
   std::vector<EfficiencyPoint> table;
   double sparsity_of(const std::string& format) const {

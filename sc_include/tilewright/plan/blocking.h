@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -33,7 +34,8 @@ constexpr SramBytes transfers(std::int64_t load, std::int64_t store) { return {s
 
 /// Where the operands live, and their sizes in bytes.
 struct GemmOperands {
-  int a_bytes = 2, b_bytes = 2, c_bytes = 2;                        ///< of an element
+  int a_bytes = 2, b_bytes = 2, c_bytes = 2;  ///< of an element
+  int sum_bytes = 4;                          ///< of a sum of products in SRAM
   bool a_resident = false, b_resident = false, c_resident = false;  ///< already in SRAM
   bool accumulate = false;  ///< C is read before it is written (gradient accumulation)
   /// A is made block by block in the kernel, from whole rows of B: it takes buffers but no traffic.
@@ -68,6 +70,9 @@ struct Blocking {
   std::int64_t b_traffic = 0;
   std::int64_t c_read = 0;  ///< partial sums and accumulation
   std::int64_t c_write = 0;
+  /// Results are made in the place of their sums, and leave before sums of the next block can
+  /// begin there. Otherwise they have a place of their own, and leave beside the next block's work.
+  bool in_place = false;
   SramBytes sram;              ///< that the engine moves
   std::int64_t footprint = 0;  ///< SRAM bytes of the double-buffered blocks
   std::int64_t dram_bytes() const { return a_traffic + b_traffic + c_read + c_write; }
@@ -95,15 +100,16 @@ Pipelining pipelining(const Gemm& gemm, const GemmOperands& operands);
 constexpr std::int64_t kBurst = 64;
 /// Depth of the shallowest block (or k).
 constexpr std::int64_t smallest_depth(int element_bytes) { return kBurst / element_bytes; }
-/// SRAM bytes of a 1 × 1 block of that depth with double buffers, accumulator and result.
-constexpr std::int64_t smallest_footprint(int element_bytes) {
-  return 4 * kBurst + 4 + element_bytes;
+/// SRAM bytes of a 1 × 1 block of that depth with double buffers and a sum that becomes the result.
+constexpr std::int64_t smallest_footprint(int element_bytes, int sum_bytes) {
+  return 4 * kBurst + (sum_bytes > element_bytes ? sum_bytes : element_bytes);
 }
 
 /// Bytes per second that a tile moves.
 struct StreamRates {
   double dram = 1;  ///< its share of the DRAM, loads and stores together
   double way = std::numeric_limits<double>::infinity();  ///< to or from the DRAM over the links
+  double latency = 0;  ///< seconds of a load and a store that wait for each other, without bytes
   SramConfig sram;
 };
 
@@ -113,10 +119,14 @@ struct Stream {
   std::int64_t load = 0, store = 0;
   SramBytes sram;
   Pipelining pipelining;
+  /// Loaded or stored while the engines wait: results that leave the place of their sums, and what
+  /// they are added to. Not counted in `load` and `store`.
+  std::int64_t alone = 0;
 };
 
 /// Seconds of a pipelined stream: the fill, then the slower of the engines (or the SRAM that feeds
-/// them) and DRAM with the last step's computation behind it, then the last step's store.
+/// them) and DRAM with the last step's computation behind it, then the last step's store, then what
+/// moves alone.
 double streamed_seconds(const Stream& stream, const StreamRates& rates);
 
 /// The blocking that takes the least time by streamed_seconds(), of equal ones that which moves the
@@ -124,10 +134,33 @@ double streamed_seconds(const Stream& stream, const StreamRates& rates);
 /// GEMM and what runs beside it). Widths of blocks come from a
 /// fixed grid (16 per octave, every count of blocks up to 16), and each is as tall as `sram_free`
 /// bytes allow with double buffers, so more SRAM, or a faster DRAM, SRAM or engine, is never
-/// slower. Accumulators are four bytes. Infeasible only if not even the smallest blocks fit.
+/// slower. An element of a C block takes the bytes of its sum and of the result that leaves beside
+/// the next block; or, in place, of the larger of them, and no block's work runs beside that.
+/// Infeasible only if not even the smallest blocks fit.
 /// With SramConfig::contention loads and stores take their time of the SRAM like the engines.
 /// Complexity O(log n + log k).
 Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t sram_free,
                     double engine_seconds, const StreamRates& rates);
+
+/// Searches once for what is asked again: blocks of a model are alike, and the memory plan weighs
+/// the same kernel several times.
+class BlockingCache {
+ public:
+  /// block_gemm() of these values.
+  const Blocking& find(const Gemm& gemm, const GemmOperands& operands, std::int64_t sram_free,
+                       double engine_seconds, const StreamRates& rates);
+  std::size_t searches() const { return found_.size(); }
+
+ private:
+  struct Key {
+    Gemm gemm;
+    GemmOperands operands;
+    std::int64_t sram_free;
+    double engine_seconds;
+    StreamRates rates;
+    bool operator<(const Key& o) const;
+  };
+  std::map<Key, Blocking> found_;
+};
 
 }  // namespace tilewright

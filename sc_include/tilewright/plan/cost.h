@@ -43,9 +43,12 @@ struct KernelCost {
 struct TileRates {
   std::shared_ptr<const ComputeModel> engines;  ///< the timing that the hardware uses
   std::string format;                           ///< the plan's precision
+  int sum_bytes = 4;                            ///< MatrixConfig::accumulator
   /// With the DRAM, and with the host memory in its place: the tile's share of its controllers when
   /// all their clients load.
   StreamRates dram, host;
+  /// Of the kernels that were asked for; shared by copies.
+  std::shared_ptr<BlockingCache> blockings = std::make_shared<BlockingCache>();
 };
 /// Of a job on these tiles: those of the tile that shares its controllers with most others.
 TileRates tile_rates(const MachineConfig& machine, DType precision,
