@@ -6,6 +6,7 @@
 #include <tilewright/base/error.h>
 #include <tilewright/plan/stage_plan.h>
 
+#include "collective_members.h"
 #include "key_value_copies.h"
 
 namespace tilewright {
@@ -101,6 +102,8 @@ StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const Mac
       graph_(worked_on(graph, plan, splits_)),
       sharding_(graph_, splits_, plan.zero),
       boundary_(boundary_layouts(graph_, splits_)),
+      members_(std::make_unique<CollectiveMembers>(splits_.axes(), placement, machine,
+                                                   plan.collectives)),
       dram_{machine.dram, assign_controllers(machine, machine.dram)},
       host_{machine.host, assign_controllers(machine, machine.host)},
       rates_(tile_rates(machine, plan.precision, placement.tiles)) {
@@ -109,6 +112,8 @@ StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const Mac
     layer_at_.push_back(graph.block(i).is_layer() ? layers++ : -1);
   }
 }
+
+StagePlanner::~StagePlanner() = default;
 
 double StagePlanner::slowest(int stage) const {
   double speed = 1;
@@ -296,6 +301,7 @@ void StagePlanner::list_memory(StagePlan& s) {
         std::max(temporaries, kernels(variant(s.stage, i), plan_.group_micro_batch()).temporaries);
   }
   const KeptPeak most = kept(s);
+  s.waiting = most.waiting;
   const auto kept_for = [&](Kept kind) { return most.near[static_cast<std::size_t>(kind)]; };
   const auto add = [&](std::string name, TensorClass cls, std::int64_t bytes,
                        bool transient = false, bool in_host = false) {
@@ -338,6 +344,12 @@ void StagePlanner::list_memory(StagePlan& s) {
         n * scattered * state.gradient, true);
   }
   add("temporary activations", TensorClass::temporary, temporaries);
+  // Stash and messages are most at different times: what they are together.
+  add("communication buffers (messages between stages)", TensorClass::saved,
+      most.with_messages - saved_bytes(most.near));
+  const SummandBytes sums = summands(s);
+  add("communication buffers (sums of activations)", TensorClass::temporary, sums.activations);
+  add("communication buffers (sums of gradients)", TensorClass::gradient, sums.gradients);
   std::stable_sort(s.memory.begin(), s.memory.end(),
                    [](const MemoryItem& a, const MemoryItem& b) { return a.bytes > b.bytes; });
 }

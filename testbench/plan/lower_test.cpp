@@ -69,8 +69,7 @@ TEST(Lower, LocalStateIsSixteenBytesPerParameter) {
   for (const StagePlan& s : l.stages) {
     std::int64_t state = 0;
     for (const MemoryItem& i : s.memory) {
-      if (i.cls == TensorClass::weight || i.cls == TensorClass::gradient ||
-          i.cls == TensorClass::optimizer) {
+      if (i.name == "weights" || i.name == "gradients" || i.name == "optimiser state") {
         state += i.bytes;
       }
     }
