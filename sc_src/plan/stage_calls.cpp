@@ -88,8 +88,7 @@ BackgroundPlan StagePlanner::background(const StagePlan& stage,
     use.position = call.position;
     use.reads_weights = call.slot.phase != SlotPhase::weight;
     use.makes_gradients = training && call.slot.phase == last;
-    const auto& offloaded = plan_.offload.activations;
-    if (offloaded && offloaded->applies(stage.stage, layer_at_[call.position])) {
+    if (moves_activations(stage.stage, call.position)) {
       const auto key = std::make_pair(call.position, call.slot.micro_batch);
       const std::int64_t stash =
           kernels(variant(stage.stage, call.position), call.samples).stash_bytes();

@@ -1,6 +1,18 @@
 #include "state_writer.h"
 
 namespace tilewright {
+namespace {
+
+template <class F>
+std::vector<Collective> each(const ParametersByAxes& parameters, F collectives) {
+  std::vector<Collective> all;
+  for (const auto& [axes, n] : parameters) {
+    for (const Collective& c : collectives(axes, n)) all.push_back(c);
+  }
+  return all;
+}
+
+}  // namespace
 
 std::vector<std::size_t> StateWriter::list(AxisSet axes) const {
   std::vector<std::size_t> result;
@@ -88,27 +100,19 @@ std::vector<Collective> StateWriter::gather(AxisSet axes, std::int64_t parameter
 }
 
 std::vector<Collective> StateWriter::all_reduces(const ParametersByAxes& parameters) const {
-  std::vector<Collective> all;
-  for (const auto& [axes, n] : parameters) {
-    for (const Collective& c : all_reduce(axes, n)) all.push_back(c);
-  }
-  return all;
+  return each(parameters, [&](AxisSet axes, std::int64_t n) { return all_reduce(axes, n); });
 }
 
 std::vector<Collective> StateWriter::scatters(const ParametersByAxes& parameters) const {
-  std::vector<Collective> all;
-  for (const auto& [axes, n] : parameters) {
-    for (const Collective& c : scatter(axes, n)) all.push_back(c);
-  }
-  return all;
+  return each(parameters, [&](AxisSet axes, std::int64_t n) { return scatter(axes, n); });
 }
 
 std::vector<Collective> StateWriter::part_sums(const ParametersByAxes& parameters) const {
-  std::vector<Collective> all;
-  for (const auto& [axes, n] : parameters) {
-    for (const Collective& c : part_sum(axes, n)) all.push_back(c);
-  }
-  return all;
+  return each(parameters, [&](AxisSet axes, std::int64_t n) { return part_sum(axes, n); });
+}
+
+std::vector<Collective> StateWriter::gathers(const ParametersByAxes& parameters) const {
+  return each(parameters, [&](AxisSet axes, std::int64_t n) { return gather(axes, n); });
 }
 
 void StateWriter::all_reduce(SegmentWriter& w, const ParametersByAxes& parameters,

@@ -32,6 +32,7 @@ class StateWriter {
   std::vector<Collective> all_reduces(const ParametersByAxes& parameters) const;
   std::vector<Collective> scatters(const ParametersByAxes& parameters) const;
   std::vector<Collective> part_sums(const ParametersByAxes& parameters) const;
+  std::vector<Collective> gathers(const ParametersByAxes& parameters) const;
 
   /// Names of the tensors of these steps.
   static std::string gradients() { return "gradient"; }

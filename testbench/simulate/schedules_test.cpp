@@ -264,6 +264,48 @@ TEST(Schedules, MeasuredMemoryIsTheMemoryPlan) {
   }
 }
 
+/// Layers and micro-batches that the first stage keeps the input of, from its memory plan, which
+/// the simulation must have used up.
+double held_in_simulation(const PlanConfig& plan) {
+  const std::string text = forked([&] {
+    const Graph graph = equal_slots(plan.virtual_stages());
+    const MachineConfig machine = free_links(plan.pipeline);
+    const LoweredPlan lowered = lower(graph, plan, machine);
+    auto* platform = new Platform("platform", machine, lowered.program);
+    platform->run();
+    std::int64_t stash = 0;
+    for (const MemoryItem& item : lowered.stages[0].memory) {
+      if (item.name.rfind("stashed activations", 0) == 0) stash += item.bytes;
+    }
+    const auto peak = static_cast<std::int64_t>(
+        platform->statistics().tiles[lowered.placement.tile(0, 0, 0)].sram_peak);
+    return fmt::format("{} of {} {}", peak, lowered.stages[0].sram_bytes(), stash);
+  });
+  long long peak = 0, planned = 0, stash = 0;
+  EXPECT_EQ(std::sscanf(text.c_str(), "%lld of %lld %lld", &peak, &planned, &stash), 3) << text;
+  EXPECT_EQ(peak, planned);
+  return static_cast<double>(stash) / (8 * 16 * 2);  // tokens, width, bytes
+}
+
+TEST(Schedules, SimulatedPeaksOfActivations) {
+  for_each_set_up([](int p, int m) {
+    SCOPED_TRACE(fmt::format("{} stages, {} micro-batches", p, m));
+    EXPECT_EQ(held_in_simulation(pipeline(ScheduleKind::gpipe, p, m)), m);
+    EXPECT_EQ(held_in_simulation(pipeline(ScheduleKind::one_f_one_b, p, m)), p);
+    for (const int v : {2, 4}) {
+      EXPECT_EQ(held_in_simulation(pipeline(ScheduleKind::interleaved, p, m, v)),
+                std::min(m * v, p * v + p - 1));
+    }
+    EXPECT_EQ(held_in_simulation(pipeline(ScheduleKind::zb_h1, p, m)), p);
+    EXPECT_EQ(held_in_simulation(pipeline(ScheduleKind::zb_h2, p, m)), std::min(m, 2 * p - 1));
+    // Of 2p chunks at most. Bytes may be most when one less is held, and a gradient for its weight
+    // slot.
+    const double vee = held_in_simulation(pipeline(ScheduleKind::zb_v, p, m));
+    EXPECT_GE(vee, 2 * p - 1);
+    EXPECT_LE(vee, 2 * p);
+  });
+}
+
 /// Per stage the most that waited in messages and what the plan says can, "3/4 "; with one slow
 /// tile.
 std::string waiting_text(const PlanConfig& plan, int slow) {

@@ -104,6 +104,8 @@ class StagePlanner {
 
   /// Plans every stage and checks capacities.
   std::vector<StagePlan> plan_stages();
+  /// From here on errors do not say what would fit.
+  void without_advice() { advise_ = false; }
 
   /// What stands at a position of the chain when `stage` runs it: a block of the graph and what it
   /// drops. Equal ones have one number.
@@ -127,6 +129,11 @@ class StagePlanner {
   BackgroundPlan background(const StagePlan& stage, const std::vector<StageCall>& calls);
   /// What of the plan runs beside the computation.
   BackgroundChoice beside() const;
+  /// Whether what a position keeps moves to the host memory.
+  bool moves_activations(int stage, std::size_t position) const {
+    return plan_.offload.activations &&
+           plan_.offload.activations->applies(stage, layer_at_[position]);
+  }
   /// Those of a tile at full speed: what is chosen by time does not look at slow tiles.
   const TileRates& rates() const { return rates_; }
   /// Speed of the slowest tile of a stage's first replica, in (0, 1].
@@ -186,8 +193,6 @@ class StagePlanner {
   [[noreturn]] void refuse(const StagePlan& stage, Space space, const std::string& where,
                            std::int64_t need, std::int64_t capacity);
   std::string advice() const;
-  std::string advised_offload() const;
-  bool fits(const PlanConfig& variant) const;
   KernelOptions kernel_options(std::int64_t samples, const Dropped& dropped) const;
 
   struct BlockVariant {
