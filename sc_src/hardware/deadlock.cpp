@@ -14,7 +14,7 @@ std::string Sequencer::name_tile(std::uint32_t tile) const {
 std::string Sequencer::name_place(const Segment& segment, const Instruction& ins) const {
   std::string text = to_string(ins.op) + " in segment " + segment.name;
   if (ins.name < program_.names.size()) text += ", " + program_.names[ins.name];
-  return text;
+  return text + ", instruction " + std::to_string(&ins - segment.code.data() + 1);
 }
 
 bool Sequencer::sends_in_background(const TileGroup& group, std::uint16_t channel) const {

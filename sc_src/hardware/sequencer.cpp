@@ -304,7 +304,11 @@ bool Sequencer::deliver(std::uint32_t tile, Core& c, Packet& p) {
       append(mailbox(tile, channel), p);
     }
   }
-  if (!awaited) return true;
+  c.waiting += p.bytes;
+  if (!awaited) {
+    c.waiting_peak = std::max(c.waiting_peak, c.waiting);
+    return true;
+  }
   Core& r = *receiver;
   const std::uint32_t matrix = r.blocked[0], vector = r.blocked[1];
   r.ready |= bit(Engine::net_recv);
@@ -662,6 +666,7 @@ bool Sequencer::receive(std::uint32_t tile, Core& c, const Segment& segment,
                      (cores_[p.source].group ? " of " + cores_[p.source].group->name : ""));
   }
   c.received += bytes;
+  cores_[tile].waiting -= bytes;
   network_.free(p);
   return true;
 }

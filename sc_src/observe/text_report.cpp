@@ -498,6 +498,10 @@ void resources(Out out, const Result& r) {
   memory(out, "SRAM", r.memory.sram, r.memory.sram_capacity, r.memory.sram_where);
   memory(out, "DRAM", r.memory.dram, r.memory.dram_capacity, r.memory.dram_where);
   memory(out, "host", r.memory.host, r.memory.host_capacity, r.memory.host_where);
+  if (r.memory.waiting > Bytes(0)) {
+    fmt::format_to(out, "  messages that waited for their receive: {} at most: {}\n",
+                   to_string(r.memory.waiting), r.memory.waiting_where);
+  }
   std::string traffic = "bytes injected:";
   for (int i = 0; i < kCauses; ++i) {
     const auto c = static_cast<Cause>(i);

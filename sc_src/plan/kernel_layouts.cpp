@@ -146,8 +146,18 @@ void KernelBuilder::complete(KernelList& list, Holdings& held, const std::string
                              const Layouts& needed, Phase phase,
                              const std::string& sized_as) const {
   Stored at = held.primary.at(tensor);
+  const auto sums = [&](std::size_t a) {
+    return is_sum(at.layouts[a]) && needed[a] != at.layouts[a];
+  };
+  bool any = false;
+  for (std::size_t a = 0; a < axes_.size(); ++a) any |= sums(a);
+  // Of what all ranks hold only the part that is needed is summed.
+  for (std::size_t a = 0; any && a < axes_.size(); ++a) {
+    const bool cuts = needed[a] != Layout::halo && !is_sum(needed[a]);
+    if (at.layouts[a] == Layout::replicated && cuts) at.layouts[a] = needed[a];
+  }
   for (std::size_t a = 0; a < axes_.size(); ++a) {
-    if (!is_sum(at.layouts[a]) || needed[a] == at.layouts[a]) continue;
+    if (!sums(a)) continue;
     const bool of_halo = at.layouts[a] == Layout::halo_sum;
     Stored next = at;
     next.layouts[a] = of_halo ? Layout::token : needed[a];

@@ -88,8 +88,7 @@ BackgroundPlan StagePlanner::background(const StagePlan& stage,
     use.position = call.position;
     use.reads_weights = call.slot.phase != SlotPhase::weight;
     use.makes_gradients = training && call.slot.phase == last;
-    const auto& offloaded = plan_.offload.activations;
-    if (offloaded && offloaded->applies(stage.stage, layer_at_[call.position])) {
+    if (moves_activations(stage.stage, call.position)) {
       const auto key = std::make_pair(call.position, call.slot.micro_batch);
       const std::int64_t stash =
           kernels(variant(stage.stage, call.position), call.samples).stash_bytes();
@@ -149,7 +148,8 @@ ParametersByAxes StagePlanner::own_parameters(const StagePlan& stage, std::size_
   return own;
 }
 
-KeptBytes StagePlanner::kept_near(const StagePlan& stage, int replica) {
+KeptPeak StagePlanner::kept_near(const StagePlan& stage, int replica,
+                                 const std::vector<std::int64_t>& waiting) {
   const std::vector<std::int64_t> samples = plan_.micro_batches(replica);
   std::map<std::tuple<int, SlotPhase, std::int64_t>, SlotMemory> slots;
   const auto memory = [&](const Slot& slot) -> const SlotMemory& {
@@ -164,26 +164,46 @@ KeptBytes StagePlanner::kept_near(const StagePlan& stage, int replica) {
     if (slot.phase != SlotPhase::forward) std::reverse(calls.begin(), calls.end());
     return slots.emplace(key, SlotMemory(std::move(calls))).first->second;
   };
-  return peak_kept(schedule(replica).orders[static_cast<std::size_t>(stage.stage)], memory);
+  const StageOrder& order = schedule(replica).orders[static_cast<std::size_t>(stage.stage)];
+  KeptPeak kept;
+  kept.near = peak_kept(order, memory);
+  kept.with_messages = peak_kept_and_waiting(order, memory, waiting);
+  return kept;
 }
 
 KeptPeak StagePlanner::kept(const StagePlan& stage) {
   KeptPeak most;
   // Replicas differ by a micro-batch, or by the samples of the last one.
   for (const int replica : std::set<int>{0, plan_.replicas() - 1}) {
+    const WaitingMessages messages = waiting(stage, replica);
+    const std::vector<std::int64_t>& by_slot = messages.next;
     KeptPeak kept;
     if (plan_.offload.activations) {
       const std::vector<StageCall> run = calls(stage, replica);
+      const StageOrder& order = schedule(replica).orders[static_cast<std::size_t>(stage.stage)];
       std::vector<CallMemory> memory;
-      for (const StageCall& call : run) memory.push_back(call.memory);
-      kept = peak_kept_beside(memory, background(stage, run));
+      std::vector<std::int64_t> waits;
+      std::size_t slot = 0;  // of the order
+      for (const StageCall& call : run) {
+        while (order[slot].micro_batch != call.slot.micro_batch ||
+               order[slot].chunk != call.slot.chunk || order[slot].phase != call.slot.phase) {
+          ++slot;
+        }
+        memory.push_back(call.memory);
+        waits.push_back(by_slot[slot + 1]);
+      }
+      kept = peak_kept_beside(memory, waits, background(stage, run));
+      kept.with_messages = std::max(kept.with_messages, by_slot.front());
     } else {
-      kept.near = kept_near(stage, replica);
+      kept = kept_near(stage, replica, by_slot);
     }
     const std::int64_t parked = std::max(kept.near.back(), most.near.back());
     if (saved_bytes(kept.near) > saved_bytes(most.near)) most.near = kept.near;
     most.near.back() = parked;
     most.host = std::max(most.host, kept.host);
+    most.waiting =
+        std::max(most.waiting, *std::max_element(messages.all.begin(), messages.all.end()));
+    most.with_messages = std::max(most.with_messages, kept.with_messages);
   }
   return most;
 }

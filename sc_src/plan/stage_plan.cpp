@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <tilewright/base/error.h>
+#include <tilewright/plan/advice.h>
 #include <tilewright/plan/stage_plan.h>
 
+#include "collective_members.h"
 #include "key_value_copies.h"
 
 namespace tilewright {
@@ -101,6 +103,8 @@ StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const Mac
       graph_(worked_on(graph, plan, splits_)),
       sharding_(graph_, splits_, plan.zero),
       boundary_(boundary_layouts(graph_, splits_)),
+      members_(std::make_unique<CollectiveMembers>(splits_.axes(), placement, machine,
+                                                   plan.collectives)),
       dram_{machine.dram, assign_controllers(machine, machine.dram)},
       host_{machine.host, assign_controllers(machine, machine.host)},
       rates_(tile_rates(machine, plan.precision, placement.tiles)) {
@@ -109,6 +113,8 @@ StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const Mac
     layer_at_.push_back(graph.block(i).is_layer() ? layers++ : -1);
   }
 }
+
+StagePlanner::~StagePlanner() = default;
 
 double StagePlanner::slowest(int stage) const {
   double speed = 1;
@@ -296,6 +302,7 @@ void StagePlanner::list_memory(StagePlan& s) {
         std::max(temporaries, kernels(variant(s.stage, i), plan_.group_micro_batch()).temporaries);
   }
   const KeptPeak most = kept(s);
+  s.waiting = most.waiting;
   const auto kept_for = [&](Kept kind) { return most.near[static_cast<std::size_t>(kind)]; };
   const auto add = [&](std::string name, TensorClass cls, std::int64_t bytes,
                        bool transient = false, bool in_host = false) {
@@ -338,6 +345,12 @@ void StagePlanner::list_memory(StagePlan& s) {
         n * scattered * state.gradient, true);
   }
   add("temporary activations", TensorClass::temporary, temporaries);
+  // Stash and messages are most at different times: what they are together.
+  add("communication buffers (messages between stages)", TensorClass::saved,
+      most.with_messages - saved_bytes(most.near));
+  const SummandBytes sums = summands(s);
+  add("communication buffers (sums of activations)", TensorClass::temporary, sums.activations);
+  add("communication buffers (sums of gradients)", TensorClass::gradient, sums.gradients);
   std::stable_sort(s.memory.begin(), s.memory.end(),
                    [](const MemoryItem& a, const MemoryItem& b) { return a.bytes > b.bytes; });
 }
@@ -478,116 +491,19 @@ void StagePlanner::refuse(const StagePlan& stage, Space space, const std::string
   throw InputError(text);
 }
 
-bool StagePlanner::fits(const PlanConfig& variant) const {
-  try {
-    check_plan(variant, model_, machine_);
-    const Placement placement = place(variant, machine_);
-    StagePlanner planner(model_, variant, machine_, placement);
-    planner.advise_ = false;
-    planner.plan_stages();
-    return true;
-  } catch (const InputError&) {
-    return false;
-  }
-}
-
-/// The fewest classes of data whose move to the host memory makes room, what moves least often
-/// first; "" when all do not, or the machine has none.
-std::string StagePlanner::advised_offload() const {
-  if (machine_.host.sites.empty()) return "";
-  enum : unsigned { kOptimizer = 1, kActivations = 2, kWeights = 4 };
-  unsigned possible = 0;
-  if (!plan_.offload.optimizer && plan_.state_bytes().optimizer > 0) possible |= kOptimizer;
-  if (!plan_.offload.activations && plan_.mode == Mode::training) possible |= kActivations;
-  if (!plan_.offload.weights) possible |= kWeights;
-  for (const unsigned moved : {1u, 2u, 4u, 3u, 5u, 6u, 7u}) {
-    if ((moved & ~possible) != 0) continue;
-    PlanConfig v = plan_;
-    std::vector<std::string> keys;
-    if ((moved & kOptimizer) != 0) {
-      v.offload.optimizer = true;
-      keys.push_back("offload.optimizer: true");
-    }
-    if ((moved & kActivations) != 0) {
-      v.offload.activations = BlockRule{};
-      keys.push_back("offload.activations: all");
-    }
-    if ((moved & kWeights) != 0) {
-      v.offload.weights = true;
-      keys.push_back("offload.weights: true");
-    }
-    if (fits(v)) return fmt::format("{}", fmt::join(keys, " with "));
-  }
-  return "";
-}
-
 std::string StagePlanner::advice() const {
   std::vector<std::string> ways;
-  // What costs nothing, or only traffic, comes before what costs work.
-  const bool training = plan_.mode == Mode::training;
-  for (int zero = plan_.zero + 1; training && plan_.data * plan_.context > 1 && zero <= 3; ++zero) {
-    PlanConfig v = plan_;
-    v.zero = zero;
-    if (!fits(v)) continue;
-    ways.push_back(fmt::format("parallelism.zero: {}", zero));
-    break;
-  }
-  if (const std::string way = advised_offload(); !way.empty()) ways.push_back(way);
-  if (training && !plan_.fuse_attention) {
-    PlanConfig v = plan_;
-    v.fuse_pointwise = v.fuse_attention = true;
-    if (fits(v)) ways.push_back("fusion: attention");
-  }
-  const bool keeps_all = training && plan_.recomputation == Recomputation::none;
-  if (keeps_all) {
-    PlanConfig v = plan_;
-    // The one that costs less first.
-    for (const Recomputation& r : {Recomputation::selective, Recomputation::full}) {
-      v.recomputation = r;
-      if (!fits(v)) continue;
-      ways.push_back("recomputation: " + to_string(r));
-      break;
-    }
-  }
-  // The largest micro-batch that fits, by bisection: need grows with the micro-batch.
-  std::int64_t low = 0, high = plan_.micro_batch;
-  PlanConfig v = plan_;
-  while (high - low > 1) {
-    v.micro_batch = low + (high - low) / 2;
-    (fits(v) ? low : high) = v.micro_batch;
-  }
-  if (low > 0) ways.push_back(fmt::format("batch.micro: {} or less", low));
-  if (keeps_all && low == 0) {
-    v = plan_;
-    v.recomputation = Recomputation::full;
-    v.micro_batch = 1;
-    if (plan_.micro_batch > 1 && fits(v)) ways.push_back("recomputation: full with batch.micro: 1");
-  }
-  for (const int factor : {2, 4, 8}) {
-    v = plan_;
-    v.tensor *= factor;
-    v.tensor_shape.clear();
-    v.block_width = v.block_height = 0;
-    if (fits(v)) {
-      ways.push_back(fmt::format("parallelism.tensor: {}", v.tensor));
-      break;
-    }
-  }
-  for (const int factor : {2, 4, 8}) {
-    v = plan_;
-    v.pipeline *= factor;
-    v.stage_layers.clear();
-    if (fits(v)) {
-      ways.push_back(fmt::format("parallelism.pipeline: {}", v.pipeline));
-      break;
-    }
+  for (const Proposal& p : propose(model_, plan_, machine_)) {
+    const bool more = p.change.plan.ranks() != plan_.ranks();
+    ways.push_back(fmt::format("{} ({}{})", p.change.what, to_string(Seconds(p.seconds)),
+                               more ? fmt::format(", {} tiles", p.change.plan.ranks()) : ""));
   }
   if (ways.empty()) {
-    return "no ZeRO, offload, fused attention, recomputation, smaller micro-batch, or doubled "
-           "tensor "
-           "or pipeline degree fits either";
+    return "no other ZeRO stage, offload, fused attention, recomputation, schedule, smaller "
+           "micro-batch, tensor or pipeline degree fits either";
   }
-  return fmt::format("would fit: {}", fmt::join(ways, "; or "));
+  return fmt::format("would fit, by the estimated time of an iteration: {}",
+                     fmt::join(ways, "; or "));
 }
 
 }  // namespace tilewright

@@ -127,7 +127,8 @@ class Sequencer : public EventHandler, public MemoryClient {
     std::array<const Segment*, kWindow> window{};
     Picoseconds finish = 0, first_start = 0;
     std::uint64_t sent = 0, received = 0;
-    std::array<std::uint32_t, 2> running{};  // key of the instruction on matrix, vector
+    std::uint64_t waiting = 0, waiting_peak = 0;  // messages that are there, of the tile
+    std::array<std::uint32_t, 2> running{};       // key of the instruction on matrix, vector
     std::array<Picoseconds, 2> started_at{}, stall_from{};
     std::uint32_t awaited = 0;
     std::uint32_t beside = kNil;  // the background of the same tile, in background_
