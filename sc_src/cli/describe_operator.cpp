@@ -56,7 +56,7 @@ std::vector<std::pair<std::string, double>> times(const Kernel& k, const KernelC
           {"vector", vector},
           {"SRAM", rates.dram.sram.seconds(static_cast<double>((c.sram + c.beside).read),
                                            static_cast<double>((c.sram + c.beside).written))},
-          {"DRAM", over(c.load + c.store, rates.dram.dram)},
+          {"DRAM", over(c.load - c.spared + c.store, rates.dram.dram)},
           {"links to DRAM", over(std::max(c.load, c.store), rates.dram.way)},
           {"host memory", over(c.host_load + c.host_store, rates.host.dram)}};
 }

@@ -26,6 +26,15 @@ bool Sequencer::sends_in_background(const TileGroup& group, std::uint16_t channe
   return false;
 }
 
+bool Sequencer::loads_in_background(const TileGroup& group, std::uint32_t table) const {
+  for (const Call& call : group.background) {
+    for (const Instruction& i : program_.segments[call.segment].code) {
+      if (i.op == Opcode::load && i.shared && i.operand == table) return true;
+    }
+  }
+  return false;
+}
+
 std::string Sequencer::explain_wait(std::uint32_t tile, const Core& c, std::uint32_t& on) const {
   const char* const kind = c.background ? "background call " : "call ";
   std::string text = "\n  " + name_tile(tile) + " of " + c.group->name + ": ";
@@ -60,6 +69,15 @@ std::string Sequencer::explain_wait(std::uint32_t tile, const Core& c, std::uint
             std::to_string(ins.share.bytes(c.rank)) + " bytes] in " + segment.name;
   } else {
     text += to_string(ins.op) + " to finish in " + segment.name;
+    const std::uint32_t sharers = ins.shared ? sharers_of(tile, ins) : kNone;
+    if (sharers != kNone) {
+      for (const std::uint32_t other : memory_.missing(sharers)) {
+        text += (on == kNil ? ", shared with " : " and ") + name_tile(other);
+        const TileGroup* group = cores_[other].group;
+        on = group != nullptr && loads_in_background(*group, ins.operand) ? beside(other) : other;
+      }
+      if (on != kNil) text += ", which has not come to it";
+    }
   }
   if (ins.name < program_.names.size()) text += ", " + program_.names[ins.name];
   return text + " (" + kind + std::to_string(b.call) + " of " + std::to_string(c.calls) + ")";

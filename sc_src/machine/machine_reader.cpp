@@ -48,6 +48,7 @@ std::vector<std::string> schema_keys() {
                                 "noc.routing",
                                 "noc.routing_seed",
                                 "noc.switching",
+                                "noc.multicast",
                                 "noc.flit.clock",
                                 "noc.flit.vcs",
                                 "noc.flit.buffer",
@@ -197,6 +198,12 @@ void read_noc(const Section& noc, MachineConfig& m) {
     read_flit_routers(noc.section("flit"), m.noc.flit);
   }
   m.noc.switching = read_name(noc, "switching", {"cut-through", "store-and-forward", "circuit"});
+  m.noc.multicast = noc.flag("multicast", false);
+  if (m.noc.multicast && m.noc.switching == "circuit") {
+    noc.fail("multicast",
+             "with noc.switching 'circuit' a message holds one way, which does not part; allowed "
+             "with cut-through and store-and-forward");
+  }
 }
 
 /// The memory file that `dram.memory` names, beside the platform file, and what goes with it.

@@ -117,6 +117,9 @@ class Search {
     stream_.alone = in_place ? r.c_read + r.c_write : 0;
     stream_.load = in_place ? load - r.c_read : load;
     stream_.store = in_place ? 0 : r.c_write;
+    stream_.spared =
+        o_.other_spared + static_cast<std::int64_t>(o_.a_spared * static_cast<double>(r.a_traffic) +
+                                                    o_.b_spared * static_cast<double>(r.b_traffic));
     stream_.sram = r.sram + o_.other_sram;
     if (rates_.sram.contention) stream_.sram = stream_.sram + transfers(load, r.c_write);
     const auto rank =
@@ -204,14 +207,19 @@ double streamed_seconds(const Stream& stream, const StreamRates& rates) {
   const auto load = static_cast<double>(stream.load), store = static_cast<double>(stream.store);
   const auto over = [](double bytes, double rate) { return bytes > 0 ? bytes / rate : 0.0; };
   const auto alone = [&](double bytes) { return over(bytes, std::min(rates.dram, rates.way)); };
+  // What several tiles load together the DRAM moves once, and each one's way all of it.
+  const double moved = load > 0 ? 1 - static_cast<double>(stream.spared) / load : 1;
+  const auto loading = [&](double bytes) {
+    return std::max(over(bytes * moved, rates.dram), over(bytes, rates.way));
+  };
   const auto steps = static_cast<double>(stream.pipelining.steps);
   const double engines =
       std::max(stream.engine_seconds, rates.sram.seconds(static_cast<double>(stream.sram.read),
                                                          static_cast<double>(stream.sram.written)));
   const double last = store / steps, early = store - last;
   // A controller takes what a tile stores ahead of what it loads at the same time.
-  const double dram = std::max(over(early, rates.dram) + alone(load), over(early, rates.way));
-  return std::max(alone(static_cast<double>(stream.pipelining.fill)) + engines,
+  const double dram = std::max(over(early, rates.dram) + loading(load), over(early, rates.way));
+  return std::max(loading(static_cast<double>(stream.pipelining.fill)) + engines,
                   dram + engines / steps) +
          alone(last) +
          (stream.alone > 0 ? alone(static_cast<double>(stream.alone)) + rates.latency : 0);

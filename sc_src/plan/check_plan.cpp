@@ -261,6 +261,29 @@ void check_recomputation(const PlanConfig& plan, const Graph& graph) {
   }
 }
 
+/// Where tiles can load together what their ranks hold alike.
+void check_multicast(const PlanConfig& plan, const MachineConfig& machine) {
+  if (!plan.multicast) return;
+  const auto refuse = [&](const std::string& message) {
+    fail(plan, plan.where_multicast, "multicast", message + "; wanted: false");
+  };
+  if (plan.tensor == 1) {
+    refuse("tensor ranks load together what all of them hold, and parallelism.tensor is 1");
+  }
+  if (plan.tensor_shape.size() > 1) {
+    refuse("of tensor groups with several axes no data is kept together");
+  }
+  if (!machine.noc.multicast) {
+    refuse(
+        fmt::format("the network of machine '{}' copies no data; with noc.multicast: true it "
+                    "does",
+                    machine.name));
+  }
+  if (machine.dram.sites.empty()) {
+    refuse(fmt::format("machine '{}' has no DRAM to load from", machine.name));
+  }
+}
+
 void check_offload(const PlanConfig& plan, const Graph& graph, const MachineConfig& machine) {
   if (!plan.offload.any()) return;
   const auto refuse = [&](const char* key, const std::string& message) {
@@ -400,6 +423,7 @@ void check_plan(const PlanConfig& plan, const Graph& graph, const MachineConfig&
   check_recomputation(plan, graph);
   check_fusion(plan, graph, splits);
   check_offload(plan, graph, machine);
+  check_multicast(plan, machine);
   check_tiles(plan, machine);
   check_precision(plan, machine);
 }

@@ -28,7 +28,7 @@ void KernelBuilder::contribute(Backward& b, const std::string& activation, const
     b.list.kernels.back().vector_elements +=
         static_cast<double>(before->bytes) / bytes_of(o_.precision);
   }
-  b.list.produce({name, TensorClass::temporary, bytes(activation, layouts)});
+  b.list.produce(access(name, TensorClass::temporary, activation, layouts));
   b.gradients.primary[activation] = {name, TensorClass::temporary, layouts};
   drop_copies(b.gradients, activation);
 }
@@ -36,7 +36,7 @@ void KernelBuilder::contribute(Backward& b, const std::string& activation, const
 void KernelBuilder::add_partial(Backward& b, const std::string& activation,
                                 const Layouts& layouts) const {
   const std::string name = "d." + activation + ".part";
-  b.list.produce({name, TensorClass::temporary, bytes(activation, layouts)});
+  b.list.produce(access(name, TensorClass::temporary, activation, layouts));
   Holdings part;
   part.primary[name] = {name, TensorClass::temporary, layouts};
   const Layouts sum = without_partial(layouts);
@@ -84,7 +84,7 @@ void KernelBuilder::gemm_backward(Backward& b, const Operator& op) const {
   if (results.empty()) return;
   // The gradients of a fused projection's results are one operand: the first carries the bytes of
   // all, the others are named so that the kernel waits for them too.
-  Access dy{results.front().tensor, TensorClass::temporary, 0};
+  Access dy{results.front().tensor, TensorClass::temporary, 0, results.front().common};
   std::vector<Access> others;
   for (const Access& d : results) {
     dy.bytes += d.bytes;
@@ -257,18 +257,19 @@ void KernelBuilder::hold(Backward& b, BlockKernels& r) const {
   for (const Kernel& k : b.weight.kernels) {
     for (const Access& w : k.writes) made.insert(w.tensor);
   }
-  std::map<std::string, std::int64_t> sizes;  // of gradients
+  std::map<std::string, SizedTensor> sizes;  // of gradients
   for (const Kernel& k : b.list.kernels) {
-    for (const Access& w : k.writes) sizes[w.tensor] = w.bytes;
+    for (const Access& w : k.writes) sizes[w.tensor] = {w.tensor, w.bytes, w.common};
   }
-  sizes[r.output_gradient] = r.output_bytes;
+  sizes[r.output_gradient] = {r.output_gradient, r.output_bytes, r.common_boundary};
   std::set<std::string> held;
   const auto hold_once = [&](const Access& a) {
     if (made.count(a.tensor) > 0 || !held.insert(a.tensor).second) return;
     if (a.cls == TensorClass::saved) {
-      r.held_activations.push_back({a.tensor, bytes(a.tensor, home_.at(a.tensor))});
+      const Layouts& home = home_.at(a.tensor);
+      r.held_activations.push_back({a.tensor, bytes(a.tensor, home), common(home)});
     } else {
-      r.held_gradients.push_back({a.tensor, sizes.at(a.tensor)});
+      r.held_gradients.push_back(sizes.at(a.tensor));
     }
   };
   for (Kernel& k : b.weight.kernels) for_each_access(k, hold_once);

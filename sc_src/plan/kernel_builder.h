@@ -55,6 +55,17 @@ class KernelBuilder {
 
   static AxisSet bit(std::size_t axis) { return AxisSet{1} << axis; }
 
+  /// Whether every rank of the tensor axis, the first, holds all of a tensor, and keeps it together
+  /// with others.
+  bool common(const Layouts& layouts) const {
+    return o_.sharers > 1 && axes_.front().degree > 1 && layouts.front() == Layout::replicated;
+  }
+  /// A tensor in these layouts; `sized_as` names its size.
+  Access access(const std::string& name, TensorClass cls, const std::string& sized_as,
+                const Layouts& layouts) const {
+    return {name, cls, bytes(sized_as, layouts), common(layouts)};
+  }
+
   TensorClass class_of(const std::string& name, const std::set<std::string>& saving) const;
 
   Gemm gemm_of(const Operator& op) const;

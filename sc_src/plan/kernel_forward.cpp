@@ -33,7 +33,7 @@ KernelList KernelBuilder::run_forward(Phase phase, const std::set<std::string>& 
       const Layouts needed = o_.splits.input_layouts(op, in);
       // Token ids: read where they are.
       if (in.storage == Storage::index && held.primary.count(in.tensor) == 0) {
-        inputs.push_back({in.tensor, TensorClass::temporary, bytes(in.tensor, needed)});
+        inputs.push_back(access(in.tensor, TensorClass::temporary, in.tensor, needed));
       } else {
         inputs.push_back(fetch(list, held, in.tensor, needed, phase, in.tensor));
       }
@@ -77,7 +77,7 @@ void KernelBuilder::produce_results(KernelList& list, Holdings& held, const Oper
     if (out.storage == Storage::mask) layouts = resolved(layouts);
     const Stored stored{out.tensor, class_of(out.tensor, saving), layouts};
     held.primary[out.tensor] = stored;
-    list.produce({stored.name, stored.cls, bytes(out.tensor, layouts)});
+    list.produce(access(stored.name, stored.cls, out.tensor, layouts));
   }
 }
 

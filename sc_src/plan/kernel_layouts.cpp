@@ -97,7 +97,12 @@ Access KernelBuilder::fetch(KernelList& list, Holdings& held, const std::string&
   Stored at = held.primary.at(tensor);
   const auto copy = held.copies.find({tensor, needed});
   if (copy != held.copies.end()) {
-    return {copy->second.name, copy->second.cls, bytes(sized_as, needed)};
+    return access(copy->second.name, copy->second.cls, sized_as, needed);
+  }
+  if (common(at.layouts) && !common(needed)) {
+    throw InputError("multicast: block '" + block_.name + "' cuts '" + tensor +
+                     "', which every tensor rank holds and which they keep together; wanted: cuts "
+                     "of its operators that read all of it, or multicast: false");
   }
   const bool stays = held.fixed.count(tensor) > 0;
   AxisSet exchanged = 0, gathered = 0, reaching = 0;
@@ -139,7 +144,7 @@ Access KernelBuilder::fetch(KernelList& list, Holdings& held, const std::string&
   } else if (exchanged != 0) {
     held.primary[tensor] = at;
   }
-  return {at.name, at.cls, bytes(sized_as, needed)};
+  return access(at.name, at.cls, sized_as, needed);
 }
 
 void KernelBuilder::complete(KernelList& list, Holdings& held, const std::string& tensor,
@@ -193,8 +198,8 @@ Access KernelBuilder::pass_on(KernelList& list, Phase phase, const std::string& 
 void KernelBuilder::move(KernelList& list, Phase phase, const Collective& how, const Stored& from,
                          const Stored& to, const std::string& sized_as) const {
   list.collective(from.name + "." + to_string(how.kind), phase, how,
-                  {from.name, from.cls, bytes(sized_as, from.layouts)},
-                  {to.name, to.cls, bytes(sized_as, to.layouts)});
+                  access(from.name, from.cls, sized_as, from.layouts),
+                  access(to.name, to.cls, sized_as, to.layouts));
 }
 
 int KernelBuilder::share_statistics(KernelList& list, const Operator& op,

@@ -24,7 +24,10 @@ class Lowering {
         planner_(planner),
         schedule_(planner.schedule(0)),
         out_(out),
-        peers_(planner.members()),
+        peers_(planner.members(),
+               [&planner](int stage, int replica, int rank) {
+                 return planner.first_sharer(stage, replica, rank);
+               }),
         state_(planner.splits(), planner.sharding(), plan.state_bytes()),
         beside_(planner.beside()) {}
 
@@ -298,15 +301,16 @@ class Lowering {
     if (forward) {
       if (!call.in.parts.empty()) {
         const TensorClass cls = training() ? TensorClass::saved : TensorClass::temporary;
-        w.receive(k.input, cls, call.in.parts, Phase::forward, call.in.channel, call.in.peers);
+        w.receive(k.input, cls, k.common_boundary, call.in.parts, Phase::forward, call.in.channel,
+                  call.in.peers);
       }
       write_kernels(w, k.forward, c.forward, k.output, call.out);
     } else if (backward) {
       if (!call.in.parts.empty()) {
         const TensorClass cls =
             plan_.splits_backward() ? TensorClass::saved : TensorClass::temporary;
-        w.receive(k.output_gradient, cls, call.in.parts, Phase::backward, call.in.channel,
-                  call.in.peers);
+        w.receive(k.output_gradient, cls, k.common_boundary, call.in.parts, Phase::backward,
+                  call.in.channel, call.in.peers);
         // Recomputation starts when the gradient has come, as in the schedule's bubble formulas.
         w.gate(k.output_gradient);
       }

@@ -28,15 +28,30 @@ const Schedule& StagePlanner::schedule(int replica) {
              : schedules_.emplace(m, plan_.replica_schedule(replica)).first->second;
 }
 
-CallMemory StagePlanner::call_memory(const ChunkPlan& chunk, std::size_t position, SlotPhase phase,
-                                     std::int64_t samples) {
+CallMemory StagePlanner::call_memory(const StagePlan& stage, const ChunkPlan& chunk,
+                                     std::size_t position, SlotPhase phase, std::int64_t samples) {
   const Schedule& s = schedule(0);
   const Handover below =
       position == chunk.range.first ? handover(s, chunk.virtual_stage - 1) : Handover::at_once;
   const Handover above =
       position + 1 == chunk.range.last ? handover(s, chunk.virtual_stage) : Handover::at_once;
   const std::uint32_t v = variant(s.stage_of(chunk.virtual_stage), position);
-  return tilewright::call_memory(kernels(v, samples), s, phase, below, above);
+  const BlockKernels& k = kernels(v, samples);
+  if (sharers_ == 1) return tilewright::call_memory(k, s, phase, below, above);
+  // What passes between blocks is stashed, or a gradient.
+  const bool saved = s.backward && (phase == SlotPhase::forward || s.split_backward);
+  const auto together = [&](TensorClass cls) { return stage.residency.keeps_together(cls); };
+  return tilewright::call_memory(
+      k.kept_together(sharers_, together(TensorClass::saved),
+                      together(saved ? TensorClass::saved : TensorClass::temporary)),
+      s, phase, below, above);
+}
+
+std::int64_t StagePlanner::stash_bytes(const StagePlan& stage, std::size_t position,
+                                       std::int64_t samples) {
+  const BlockKernels& k = kernels(variant(stage.stage, position), samples);
+  if (!stage.residency.keeps_together(TensorClass::saved)) return k.stash_bytes();
+  return k.kept_together(sharers_, true, false).stash_bytes();
 }
 
 std::vector<StageCall> StagePlanner::calls(const StagePlan& stage, int replica) {
@@ -52,7 +67,7 @@ std::vector<StageCall> StagePlanner::calls(const StagePlan& stage, int replica) 
       const auto key = std::make_tuple(position, slot.phase, n);
       auto it = known.find(key);
       if (it == known.end()) {
-        it = known.emplace(key, call_memory(chunk, position, slot.phase, n)).first;
+        it = known.emplace(key, call_memory(stage, chunk, position, slot.phase, n)).first;
       }
       const CallMemory& memory = it->second;
       const BlockKernels& k = kernels(variant(stage.stage, position), n);
@@ -90,8 +105,7 @@ BackgroundPlan StagePlanner::background(const StagePlan& stage,
     use.makes_gradients = training && call.slot.phase == last;
     if (moves_activations(stage.stage, call.position)) {
       const auto key = std::make_pair(call.position, call.slot.micro_batch);
-      const std::int64_t stash =
-          kernels(variant(stage.stage, call.position), call.samples).stash_bytes();
+      const std::int64_t stash = stash_bytes(stage, call.position, call.samples);
       const auto left = moved_out.find(key);
       if (call.slot.phase == SlotPhase::forward) {
         use.leaves = stash;
@@ -159,7 +173,7 @@ KeptPeak StagePlanner::kept_near(const StagePlan& stage, int replica,
     if (it != slots.end()) return it->second;
     std::vector<CallMemory> calls;
     for (std::size_t i = chunk.range.first; i < chunk.range.last; ++i) {
-      calls.push_back(call_memory(chunk, i, slot.phase, samples[slot.micro_batch]));
+      calls.push_back(call_memory(stage, chunk, i, slot.phase, samples[slot.micro_batch]));
     }
     if (slot.phase != SlotPhase::forward) std::reverse(calls.begin(), calls.end());
     return slots.emplace(key, SlotMemory(std::move(calls))).first->second;

@@ -112,6 +112,38 @@ StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const Mac
   for (std::size_t i = 0; i < graph.chain.size(); ++i) {
     layer_at_.push_back(graph.block(i).is_layer() ? layers++ : -1);
   }
+  if (plan.multicast) sharers_ = count_sharers();
+}
+
+int StagePlanner::first_sharer(int stage, int replica, int rank) const {
+  const GroupAxis& tensor = splits_.axes().front();
+  const auto controllers = [&](int r) -> const std::vector<DramId>& {
+    return dram_.controllers_of[placement_.tile(stage, replica, r)];
+  };
+  const int place = rank / tensor.stride % tensor.degree;
+  for (int r = rank - place * tensor.stride; r < rank; r += tensor.stride) {
+    if (controllers(r) == controllers(rank)) return r;
+  }
+  return rank;
+}
+
+int StagePlanner::count_sharers() const {
+  std::set<int> sizes;
+  for (int stage = 0; stage < plan_.pipeline; ++stage) {
+    for (int replica = 0; replica < plan_.replicas(); ++replica) {
+      std::map<int, int> sets;
+      for (int r = 0; r < plan_.group_ranks(); ++r) ++sets[first_sharer(stage, replica, r)];
+      for (const auto& [first, size] : sets) sizes.insert(size);
+    }
+  }
+  if (sizes.size() == 1 && *sizes.begin() > 1) return *sizes.begin();
+  throw InputError(fmt::format(
+      "{}: the tensor ranks that use the same DRAM controllers keep data together, in sets of "
+      "equal "
+      "size, at least 2; placed as they are the sets have {} ranks; wanted: multicast: false, or "
+      "another placement or dram.policy",
+      plan_.where_multicast.empty() ? "multicast" : plan_.where_multicast,
+      fmt::join(sizes, " and ")));
 }
 
 StagePlanner::~StagePlanner() = default;
@@ -149,6 +181,7 @@ KernelOptions StagePlanner::kernel_options(std::int64_t samples, const Dropped& 
   o.dropped = dropped;
   o.fuse_attention = plan_.fuse_attention;
   o.fuse_pointwise = plan_.fuse_pointwise;
+  o.sharers = sharers_;
   o.ring_attention = plan_.overlap.ring_attention;
   o.split_backward = plan_.splits_backward();
   return o;
@@ -166,6 +199,7 @@ const BlockKernels& StagePlanner::kernels(std::uint32_t variant, std::int64_t sa
 
 const BlockCosts& StagePlanner::costs(std::uint32_t variant, std::int64_t samples,
                                       const Residency& residency, std::int64_t sram_resident) {
+  // Sharers are the same of every stage.
   const auto key = std::make_tuple(variant, samples, residency.in_sram, sram_resident);
   auto it = costs_.find(key);
   if (it != costs_.end()) return it->second;
@@ -197,6 +231,8 @@ std::vector<StageRange> StagePlanner::cut() {
   // Blocks are weighed by the closed form with nothing resident, which also sees the bytes that an
   // embedding or a loss moves without computing.
   std::map<std::uint32_t, double> seconds_of;
+  Residency nothing_near;
+  nothing_near.sharers = sharers_;
   const auto weigh = [&](std::uint32_t variant) {
     const BlockKernels& k = kernels(variant, plan_.group_micro_batch());
     double seconds = 0;
@@ -204,7 +240,7 @@ std::vector<StageRange> StagePlanner::cut() {
       if (!training && list != &k.forward) continue;
       for (const Kernel& kernel : *list) {
         const KernelCost c =
-            kernel_cost(kernel, {}, free, plan_.precision, plan_.state_bytes(), rates_);
+            kernel_cost(kernel, nothing_near, free, plan_.precision, plan_.state_bytes(), rates_);
         seconds += machine_.dram.sites.empty() || !c.feasible
                        ? kernel_seconds(kernel, KernelCost{}, rates_)
                        : kernel_seconds(kernel, c, rates_);
@@ -298,8 +334,9 @@ void StagePlanner::list_memory(StagePlan& s) {
   const StateBytes state = plan_.state_bytes();
   std::int64_t temporaries = 0;
   for (const std::size_t i : s.positions()) {
-    temporaries =
-        std::max(temporaries, kernels(variant(s.stage, i), plan_.group_micro_batch()).temporaries);
+    const BlockKernels& k = kernels(variant(s.stage, i), plan_.group_micro_batch());
+    const bool together = s.residency.keeps_together(TensorClass::temporary);
+    temporaries = std::max(temporaries, together ? k.shared_temporaries : k.temporaries);
   }
   const KeptPeak most = kept(s);
   s.waiting = most.waiting;
@@ -359,7 +396,7 @@ std::optional<std::pair<double, double>> StagePlanner::evaluate(const StagePlan&
   double seconds = 0, traffic = 0;
   const auto account = [&](const Kernel& k, const KernelCost& c, double times) {
     seconds += times * kernel_seconds(k, c, rates_);
-    traffic += times * static_cast<double>(c.load + c.store);
+    traffic += times * static_cast<double>(c.load - c.spared + c.store);
   };
   const auto micro_batches = static_cast<double>(plan_.micro_batches(0).size());
   for (const std::size_t i : s.positions()) {
@@ -403,6 +440,7 @@ bool StagePlanner::choose_residency(StagePlan& stage) {
   for (unsigned mask = 0; mask < (1u << kTensorClasses); ++mask) {
     StagePlan trial = stage;
     bool duplicate = false;
+    trial.residency.sharers = sharers_;
     for (int c = 0; c < kTensorClasses; ++c) {
       const bool in = (mask >> c & 1u) != 0;
       // A class with no bytes is "resident" in every set: one set each.
@@ -420,6 +458,10 @@ bool StagePlanner::choose_residency(StagePlan& stage) {
   }
   if (!best) return false;
   stage = chosen;
+  if (sharers_ > 1) {  // what is in DRAM takes less when it is kept together
+    stage.memory.clear();
+    list_memory(stage);
+  }
   for (MemoryItem& item : stage.memory) {
     if (item.space != Space::host) item.space = stage.residency.space(item.cls);
   }

@@ -115,6 +115,7 @@ struct NocConfig {
   std::string routing = "xy";
   std::uint64_t routing_seed = 1;  ///< of routings that draw
   std::string switching = "cut-through";
+  bool multicast = false;  ///< routers copy data that several tiles load together
   FlitRouterConfig flit;
 };
 

@@ -142,6 +142,11 @@ class StagePlanner {
   /// How the activation lies that passes between blocks.
   const Layouts& boundary() const { return boundary_; }
   const Sharding& sharding() const { return sharding_; }
+  /// Ranks of the tensor axis that keep together what all of them hold: those that use the same
+  /// DRAM controllers, equally many everywhere. 1: each keeps its own.
+  int sharers() const { return sharers_; }
+  /// The first of those that a rank of a tile group is among.
+  int first_sharer(int stage, int replica, int rank) const;
   /// Parameters of a variant that one rank works with, by the axes over which their
   /// gradients are summed.
   ParametersByAxes block_parameters(std::uint32_t variant) const;
@@ -160,8 +165,13 @@ class StagePlanner {
  private:
   StagePlan plan_stage(int stage, const std::vector<StageRange>& virtual_stages);
   /// What the call of one block takes and gives back in a slot for `samples` samples.
-  CallMemory call_memory(const ChunkPlan& chunk, std::size_t position, SlotPhase phase,
-                         std::int64_t samples);
+  CallMemory call_memory(const StagePlan& stage, const ChunkPlan& chunk, std::size_t position,
+                         SlotPhase phase, std::int64_t samples);
+  /// Bytes of a block's activations that a rank of the stage keeps from forward to backward.
+  std::int64_t stash_bytes(const StagePlan& stage, std::size_t position, std::int64_t samples);
+  /// Throws InputError when sets of ranks that use the same controllers differ in size, or are of
+  /// one rank.
+  int count_sharers() const;
   /// Parameters of a block; the head's table counts with the embedding where a stage holds both and
   /// the gradients of both uses add up.
   ParametersByAxes own_parameters(const StagePlan& stage, std::size_t position);
@@ -210,6 +220,7 @@ class StagePlanner {
   const Layouts boundary_;
   const std::unique_ptr<CollectiveMembers> members_;
   std::map<std::tuple<CollectiveKind, AxisSet, std::int64_t>, std::int64_t> summands_;
+  int sharers_ = 1;
   std::map<std::size_t, Schedule> schedules_;  // by the number of micro-batches
   const Tier dram_, host_;
   TileRates rates_;
