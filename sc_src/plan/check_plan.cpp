@@ -10,17 +10,12 @@
 #include <tilewright/plan/partition.h>
 #include <tilewright/plan/plan.h>
 
+#include "check_convnet.h"
 #include "key_value_copies.h"
+#include "plan_error.h"
 
 namespace tilewright {
 namespace {
-
-/// `where` is empty in a plan that was not read from a file.
-[[noreturn]] void fail(const PlanConfig& plan, const std::string& where, const std::string& key,
-                       const std::string& message) {
-  throw InputError(fmt::format(
-      "{}: {}", where.empty() ? fmt::format("plan '{}': {}", plan.name, key) : where, message));
-}
 
 const Operator* find(const Graph& graph, OpRole role) {
   for (const Block& block : graph.blocks) {
@@ -384,6 +379,8 @@ void check_plan(const PlanConfig& plan, const Graph& graph, const MachineConfig&
                     plan.pipeline, plan.tensor, plan.data, plan.context, plan.expert));
   }
   check_batch(plan);
+  const Splits splits = make_splits(plan, graph);
+  check_convnet(plan, graph, splits);
   if (plan.sequence != 0 && plan.sequence != graph.sequence) {
     fail(plan, plan.where_sequence, "sequence",
          fmt::format("the plan asks for {} tokens, the graph of model '{}' was built for {}",
@@ -392,7 +389,6 @@ void check_plan(const PlanConfig& plan, const Graph& graph, const MachineConfig&
   check_cuts(plan, graph);
   check_experts(plan, graph);
   check_zero(plan);
-  const Splits splits = make_splits(plan, graph);
   check_tensor(plan, graph, splits);
   check_extents(plan, graph, splits);
   check_schedule(plan);

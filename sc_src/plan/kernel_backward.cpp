@@ -97,8 +97,7 @@ void KernelBuilder::gemm_backward(Backward& b, const Operator& op) const {
                          Phase::backward, input.tensor);
 
   Kernel& w = weights.open(op.name + ".wgrad", Phase::backward);
-  w.matrix = true;
-  w.gemm = {g.batch, g.k, g.n, g.m, g.flop_scale};
+  multiply(w, op, ConvolutionPass::weight_gradient, {g.batch, g.k, g.n, g.m, g.flop_scale});
   w.a = x;
   w.b = dy;
   w.reads = others;
@@ -106,12 +105,12 @@ void KernelBuilder::gemm_backward(Backward& b, const Operator& op) const {
   w.vector_elements = Operator::vector_elements(local(op)) * op.backward_passes;
   weights.produce(weight_gradient(op));
 
+  if (!differentiable(input.storage)) return;
   // Second, so that the operator below can take its gradient on the way out.
   const Layouts layouts = input_gradient_layouts(op, input, DimSet(Dim::col));
   const auto before = existing(b, input.tensor, layouts);
   Kernel& d = b.list.open(op.name + ".dgrad", Phase::backward);
-  d.matrix = true;
-  d.gemm = {g.batch, g.m, g.k, g.n, g.flop_scale};
+  multiply(d, op, ConvolutionPass::input_gradient, {g.batch, g.m, g.k, g.n, g.flop_scale});
   d.a = dy;
   d.b = weight(op);
   d.reads = others;
@@ -188,13 +187,13 @@ void KernelBuilder::vector_backward(Backward& b, const Operator& op) const {
   std::vector<std::optional<Access>> before(op.inputs.size());
   for (std::size_t i = 0; i < own; ++i) {
     const Operand& in = op.inputs[i];
-    if (in.storage == Storage::index) continue;
+    if (!differentiable(in.storage)) continue;
     before[i] = existing(b, in.tensor, broadcast_gradient_layouts(op, in));
   }
   if (starts) {
     b.list.open(op.name + ".grad", Phase::backward);
   } else {
-    passes = share_statistics(b.list, op, reads, passes, Phase::backward);
+    reads.push_back(share_statistics(b.list, op, reads, passes, Phase::backward));
     continue_or_open(b.list, op, results.front().tensor, op.name + ".grad", Phase::backward);
   }
   for (const Access& a : reads) b.list.read(a);
@@ -202,7 +201,7 @@ void KernelBuilder::vector_backward(Backward& b, const Operator& op) const {
       Operator::vector_elements(local(op)) * passes + special_elements(op, op.backward_special);
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const Operand& in = op.inputs[i];
-    if (in.storage == Storage::index) continue;
+    if (!differentiable(in.storage)) continue;
     if (i < own) {
       contribute(b, in.tensor, broadcast_gradient_layouts(op, in), before[i]);
     } else {
@@ -212,7 +211,7 @@ void KernelBuilder::vector_backward(Backward& b, const Operator& op) const {
 }
 
 void KernelBuilder::pass_through(Backward& b, const Operand& in, const std::string& result) const {
-  if (in.storage == Storage::index) return;
+  if (!differentiable(in.storage)) return;
   const Stored d = b.gradients.primary.at(result);
   if (!has_gradient(b, in.tensor)) {
     b.gradients.primary[in.tensor] = d;
@@ -238,7 +237,7 @@ KernelBuilder::Backward KernelBuilder::run_backward(BlockKernels& r) const {
   for (auto op = block_.operators.rbegin(); op != block_.operators.rend(); ++op) {
     if (attention_.holds(*op)) {
       if (&*op == attention_.context) attention_backward(b);
-    } else if (op->kind == OpKind::gemm) {
+    } else if (op->multiplies_weights()) {
       gemm_backward(b, *op);
     } else if (op->kind == OpKind::batched_gemm) {
       batched_backward(b, *op);

@@ -58,6 +58,10 @@ class KernelBuilder {
   TensorClass class_of(const std::string& name, const std::set<std::string>& saving) const;
 
   Gemm gemm_of(const Operator& op) const;
+  /// A pass of a convolution; nothing where each pixel is its own window, which is a GEMM.
+  std::optional<Convolution> convolution_of(const Operator& op, ConvolutionPass pass) const;
+  /// Makes the newest kernel's GEMM that of a pass, `plain` where the operator is a GEMM.
+  void multiply(Kernel& k, const Operator& op, ConvolutionPass pass, const Gemm& plain) const;
 
   static Layouts without_partial(Layouts layouts);
   static bool is_sum(Layout l) { return l == Layout::partial || l == Layout::halo_sum; }
@@ -98,13 +102,16 @@ class KernelBuilder {
 
   /// A norm or softmax whose normalised dimension is cut: every rank reduces its part to two
   /// numbers per row, which are summed before the rows are normalised (or their gradients worked
-  /// out). Returns the passes over the elements that are left.
-  int share_statistics(KernelList& list, const Operator& op, const std::vector<Access>& inputs,
-                       int passes, Phase phase) const;
+  /// out). A batch norm always makes two numbers per column first, in training: of all samples and
+  /// pixels of a micro-batch, replicas each of their own. Takes what that needs off `passes`, and
+  /// returns the numbers, or no tensor.
+  Access share_statistics(KernelList& list, const Operator& op, const std::vector<Access>& inputs,
+                          int& passes, Phase phase) const;
 
   /// A vector operator joins the newest kernel, which makes `tensor`, or gets one of its own.
   void continue_or_open(KernelList& list, const Operator& op, const std::string& tensor,
                         const std::string& name, Phase phase) const;
+  void join_or_open(KernelList& list, bool joins, const std::string& name, Phase phase) const;
 
   // --- fused attention ---
 
@@ -169,7 +176,10 @@ class KernelBuilder {
   // --- forward ---
 
   /// Every element of the result needs its own of the input alone, at most its whole row.
-  static bool pointwise(const Operator& op) { return op.kind != OpKind::permutation; }
+  bool pointwise(const Operator& op) const {
+    const bool whole_columns = op.kind == OpKind::batch_norm && o_.training;
+    return op.kind != OpKind::permutation && op.kind != OpKind::pool && !whole_columns;
+  }
 
   /// The forward pass, or what runs again of it; it leaves the tensors in `saving` for backward.
   KernelList run_forward(Phase phase, const std::set<std::string>& saving);
