@@ -1,5 +1,6 @@
 #include "check_convnet.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "plan_error.h"
@@ -19,9 +20,6 @@ void check_features(const PlanConfig& plan, const Graph& graph) {
     refuse(plan.where_partition, "parallelism.sequence_parallel",
            "there are no tokens to divide; wanted: false");
   }
-  if (plan.context > 1) {
-    refuse(plan.where_context, "parallelism.context", "there are no tokens to divide; allowed: 1");
-  }
   if (plan.fuse_attention) {
     refuse(plan.where_fusion, "fusion", "there is no attention; allowed: pointwise, none");
   }
@@ -34,9 +32,20 @@ void check_features(const PlanConfig& plan, const Graph& graph) {
            "AccPar's types belong to one kind of layer, and the layers of a convolutional network "
            "differ; allowed: megatron, deepspeed-zero1 to 3, fsdp");
   }
-  if (plan.partition == PartitionPreset::streaming) {
-    refuse(plan.where_partition, "partition",
-           "weight-streaming divides tokens; allowed: megatron, deepspeed-zero1 to 3, fsdp");
+}
+
+/// Ranks that share an image hold whole rows of it, equal ones of every size that it has.
+void check_rows(const PlanConfig& plan, const Graph& graph, const Operator& op, int parts) {
+  if (!op.window) return;
+  const bool context = plan.context > 1;
+  const Window::Side& rows = op.window->height;
+  for (const std::int64_t n : {rows.in, rows.out}) {
+    if (n % parts == 0) continue;
+    fail(plan, context ? plan.where_context : plan.where_partition,
+         context ? "parallelism.context" : "partition",
+         fmt::format("operator '{}' of model '{}' has images of {} rows, which {} ranks do not "
+                     "divide; wanted: fewer ranks, or an image whose every size has equal parts",
+                     op.name, graph.model, n, parts));
   }
 }
 
@@ -45,11 +54,7 @@ void check_cut(const PlanConfig& plan, const Graph& graph, const Operator& op, D
     fail(plan, plan.where_partition, "partition",
          fmt::format("operator '{}' of model '{}' {}", op.name, graph.model, message));
   };
-  if (cut == Dim::row) {
-    refuse(
-        "would be cut by row, but images are not divided by pixel rows, whose windows reach "
-        "into the neighbours' parts; wanted: batch, col or red");
-  }
+  if (cut == Dim::row) return check_rows(plan, graph, op, parts);
   if (op.kind != OpKind::convolution) return;
   const std::int64_t groups = op.extents[Dim::head];
   if (cut == Dim::head ? groups == 1 : groups > 1 && cut != Dim::batch) {
@@ -75,6 +80,12 @@ void check_convnet(const PlanConfig& plan, const Graph& graph, const Splits& spl
   for (const Block& block : graph.blocks) {
     for (const Operator& op : block.operators) {
       const Partition p = splits.of(op);
+      if (std::count(p.cut.begin(), p.cut.end(), Dim::row) > 1) {
+        fail(plan, plan.where_partition, "partition",
+             fmt::format("operator '{}' of model '{}' is cut by row over two axes; the rows of an "
+                         "image are divided over one",
+                         op.name, graph.model));
+      }
       for (const std::optional<Dim>& cut : p.cut) {
         if (cut) check_cut(plan, graph, op, *cut, splits.degree(p, *cut));
       }

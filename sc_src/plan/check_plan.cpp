@@ -139,7 +139,8 @@ void check_extents(const PlanConfig& plan, const Graph& graph, const Splits& spl
             (op.role == OpRole::embedding && dim == Dim::red) ||
             ((op.role == OpRole::head || op.role == OpRole::loss) && dim == Dim::col);
         if (parts == 1 || extent % parts == 0 || vocabulary || !has_dimension(op, dim)) continue;
-        const char* what = dim == Dim::row     ? "tokens of a sample"
+        const char* what = dim == Dim::row
+                               ? graph.of_images() ? "pixels of an image" : "tokens of a sample"
                            : dim == Dim::batch ? "samples of a micro-batch"
                                                : to_string(dim);
         fail(plan, plan.context > 1 && dim == Dim::row ? plan.where_context : plan.where_partition,

@@ -15,9 +15,10 @@ std::optional<Access> KernelBuilder::existing(Backward& b, const std::string& ac
 }
 
 void KernelBuilder::contribute(Backward& b, const std::string& activation, const Layouts& layouts,
-                               const std::optional<Access>& before) const {
+                               const std::optional<Access>& before,
+                               const std::optional<Edge>& edge) const {
   if (!before && has_gradient(b, activation)) {
-    add_partial(b, activation, layouts);
+    add_partial(b, activation, layouts, edge);
     return;
   }
   // A new tensor, so that a kernel never reads what it writes.
@@ -28,15 +29,19 @@ void KernelBuilder::contribute(Backward& b, const std::string& activation, const
     b.list.kernels.back().vector_elements +=
         static_cast<double>(before->bytes) / bytes_of(o_.precision);
   }
-  b.list.produce({name, TensorClass::temporary, bytes(activation, layouts)});
+  const Access sum{name, TensorClass::temporary, bytes(activation, layouts)};
+  b.list.produce(sum);
+  if (edge) return_edge(b.list, *edge, sum);
   b.gradients.primary[activation] = {name, TensorClass::temporary, layouts};
   drop_copies(b.gradients, activation);
 }
 
-void KernelBuilder::add_partial(Backward& b, const std::string& activation,
-                                const Layouts& layouts) const {
+void KernelBuilder::add_partial(Backward& b, const std::string& activation, const Layouts& layouts,
+                                const std::optional<Edge>& edge) const {
   const std::string name = "d." + activation + ".part";
-  b.list.produce({name, TensorClass::temporary, bytes(activation, layouts)});
+  const Access made{name, TensorClass::temporary, bytes(activation, layouts)};
+  b.list.produce(made);
+  if (edge) return_edge(b.list, *edge, made);
   Holdings part;
   part.primary[name] = {name, TensorClass::temporary, layouts};
   const Layouts sum = without_partial(layouts);
@@ -96,11 +101,13 @@ void KernelBuilder::gemm_backward(Backward& b, const Operator& op) const {
   const Access x = fetch(weights, weight_saved(b), input.tensor, o_.splits.input_layouts(op, input),
                          Phase::backward, input.tensor);
 
+  const Access beside = fetch_edge(weights, op, input, x, Phase::backward);
   Kernel& w = weights.open(op.name + ".wgrad", Phase::backward);
   multiply(w, op, ConvolutionPass::weight_gradient, {g.batch, g.k, g.n, g.m, g.flop_scale});
   w.a = x;
   w.b = dy;
   w.reads = others;
+  weights.read({beside.tensor, beside.cls, 0});
   w.accumulate = (o_.splits.summed_gradients(op) & o_.scattered) == 0;
   w.vector_elements = Operator::vector_elements(local(op)) * op.backward_passes;
   weights.produce(weight_gradient(op));
@@ -114,7 +121,7 @@ void KernelBuilder::gemm_backward(Backward& b, const Operator& op) const {
   d.a = dy;
   d.b = weight(op);
   d.reads = others;
-  contribute(b, input.tensor, layouts, before);
+  contribute(b, input.tensor, layouts, before, edge_of(op, input));
 }
 
 void KernelBuilder::batched_backward(Backward& b, const Operator& op) const {
@@ -203,7 +210,7 @@ void KernelBuilder::vector_backward(Backward& b, const Operator& op) const {
     const Operand& in = op.inputs[i];
     if (!differentiable(in.storage)) continue;
     if (i < own) {
-      contribute(b, in.tensor, broadcast_gradient_layouts(op, in), before[i]);
+      contribute(b, in.tensor, broadcast_gradient_layouts(op, in), before[i], edge_of(op, in));
     } else {
       pass_through(b, in, result);
     }
@@ -258,7 +265,8 @@ void KernelBuilder::hold(Backward& b, BlockKernels& r) const {
   }
   std::map<std::string, std::int64_t> sizes;  // of gradients
   for (const Kernel& k : b.list.kernels) {
-    for (const Access& w : k.writes) sizes[w.tensor] = w.bytes;
+    // What is added to an edge of a tensor is less than all of it.
+    for (const Access& w : k.writes) sizes[w.tensor] = std::max(sizes[w.tensor], w.bytes);
   }
   sizes[r.output_gradient] = r.output_bytes;
   std::set<std::string> held;

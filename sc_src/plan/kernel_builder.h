@@ -113,6 +113,23 @@ class KernelBuilder {
                         const std::string& name, Phase phase) const;
   void join_or_open(KernelList& list, bool joins, const std::string& name, Phase phase) const;
 
+  // --- image rows ---
+
+  /// Rows of an image that windows reach beside a rank's own, when the ranks of an axis share them.
+  struct Edge {
+    std::size_t axis = 0;
+    std::int64_t uncut = 0;  // bytes of the image where the axis does not cut it
+    std::int64_t bytes = 0;  // of the rows beside a rank's own
+  };
+  std::optional<Edge> edge_of(const Operator& op, const Operand& image) const;
+  /// Brings the rows beside `own`; returns them, or no tensor. What the sample brings is read where
+  /// it is.
+  Access fetch_edge(KernelList& list, const Operator& op, const Operand& image, const Access& own,
+                    Phase phase) const;
+  /// The newest kernel makes `sum`, a gradient, and the part of it that belongs to the rows beside,
+  /// which goes back and is added there.
+  void return_edge(KernelList& list, const Edge& edge, const Access& sum) const;
+
   // --- fused attention ---
 
   /// The operators of an attention core that is one kernel.
@@ -231,10 +248,11 @@ class KernelBuilder {
                                  const Layouts& layouts) const;
   /// Adds the newest kernel's contribution to the gradient of `activation`.
   void contribute(Backward& b, const std::string& activation, const Layouts& layouts,
-                  const std::optional<Access>& before) const;
+                  const std::optional<Access>& before, const std::optional<Edge>& edge = {}) const;
   /// The newest kernel's contribution is a partial sum beside another gradient: it is completed,
   /// then added.
-  void add_partial(Backward& b, const std::string& activation, const Layouts& layouts) const;
+  void add_partial(Backward& b, const std::string& activation, const Layouts& layouts,
+                   const std::optional<Edge>& edge) const;
   static void drop_copies(Holdings& held, const std::string& tensor);
 
   /// Layouts of the gradient that an operator computes for one of its inputs: cut where the input

@@ -41,12 +41,16 @@ KernelList KernelBuilder::run_forward(Phase phase, const std::set<std::string>& 
       }
       inputs.push_back(fetch(list, held, in.tensor, needed, phase, in.tensor));
     }
+    // The rows beside a rank's own, of the one input of a convolution or pooling.
+    inputs.push_back(fetch_edge(list, op, op.inputs.front(), inputs.front(), phase));
     int passes = op.forward_passes;
     if (op.on_matrix_engine()) {
       Kernel& k = list.open(op.name, phase);
       multiply(k, op, ConvolutionPass::forward, gemm_of(op));
       k.a = inputs[0];
       k.b = op.multiplies_weights() ? weight(op) : inputs[1];
+      // Counted with the image, in whose blocks they are.
+      list.read({inputs.back().tensor, inputs.back().cls, 0});
     } else {
       inputs.push_back(share_statistics(list, op, inputs, passes, phase));
       continue_or_open(list, op, inputs.front().tensor, op.name, phase);

@@ -69,6 +69,14 @@ std::optional<Convolution> KernelBuilder::convolution_of(const Operator& op,
   Convolution c;
   c.pass = pass;
   c.window = window;
+  if (const std::int64_t parts = o_.splits.degree(o_.splits.of(op), Dim::row); parts > 1) {
+    // A rank's rows of the result, and those of the image that their windows reach; the padding
+    // of the first and the last rank counts as rows.
+    Window::Side& rows = c.window.height;
+    rows.out = (rows.out + parts - 1) / parts;
+    rows.in = std::min(rows.in, (rows.out - 1) * rows.stride + rows.kernel);
+    rows.padding = 0;
+  }
   c.samples = e[Dim::batch];
   c.groups = e[Dim::head];
   c.in_channels = (e[Dim::red] + window.taps() - 1) / window.taps();
@@ -186,6 +194,43 @@ void KernelBuilder::complete(KernelList& list, Holdings& held, const std::string
     move(list, phase, how, at, next, sized_as);
     held.primary[tensor] = at = next;
   }
+}
+
+std::optional<KernelBuilder::Edge> KernelBuilder::edge_of(const Operator& op,
+                                                          const Operand& image) const {
+  if (!op.window) return {};
+  const Window::Side& rows = op.window->height;
+  const std::int64_t beside = rows.kernel - rows.stride;
+  if (beside <= 0) return {};
+  const Partition p = o_.splits.of(op);
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if (p.cut[a] != Dim::row) continue;
+    Layouts uncut = o_.splits.input_layouts(op, image);
+    uncut[a] = Layout::replicated;
+    const std::int64_t all = bytes(image.tensor, uncut);
+    return Edge{a, all, (all * beside + rows.in - 1) / rows.in};
+  }
+  return {};
+}
+
+Access KernelBuilder::fetch_edge(KernelList& list, const Operator& op, const Operand& image,
+                                 const Access& own, Phase phase) const {
+  const auto edge = edge_of(op, image);
+  if (!edge || image.storage == Storage::pixel) return {};
+  const Access sent{own.tensor, own.cls, edge->bytes};
+  const Access come{own.tensor + ".edge", TensorClass::temporary, edge->bytes};
+  list.collective(own.tensor + "." + to_string(CollectiveKind::halo), phase,
+                  {CollectiveKind::halo, bit(edge->axis), edge->uncut, false, 0, edge->bytes}, sent,
+                  come);
+  return come;
+}
+
+void KernelBuilder::return_edge(KernelList& list, const Edge& edge, const Access& sum) const {
+  const Access sent{sum.tensor + ".edge", TensorClass::temporary, edge.bytes};
+  list.produce(sent);
+  list.collective(sum.tensor + "." + to_string(CollectiveKind::halo_sum), Phase::backward,
+                  {CollectiveKind::halo_sum, bit(edge.axis), edge.uncut, true, 0, edge.bytes}, sent,
+                  {sum.tensor, sum.cls, edge.bytes});
 }
 
 Access KernelBuilder::pass_on(KernelList& list, Phase phase, const std::string& tensor,

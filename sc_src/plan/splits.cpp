@@ -35,6 +35,14 @@ void set(Splits& s, const OpRole (&roles)[N], std::size_t axis, std::optional<Di
   for (const OpRole role : roles) s.set(role, axis, dim);
 }
 
+/// Everything by token, or by image row; a class has no rows.
+void by_row(Splits& s, std::size_t axis, const Graph& graph) {
+  s.set_all(axis, Dim::row);
+  if (!graph.of_images()) return;
+  s.set(OpRole::head, axis, {});
+  s.set(OpRole::loss, axis, {});
+}
+
 /// Groups need no other group's channels.
 bool has_groups(const Graph& graph) {
   for (const Block& block : graph.blocks) {
@@ -101,12 +109,12 @@ Splits make_splits(const PlanConfig& plan, const Graph& graph) {
   for (std::size_t a = 0; a < s.axes().size(); ++a) {
     const std::string& name = s.axes()[a].name;
     if (name == "context" || name == "tensor_z") {
-      s.set_all(a, Dim::row);
+      by_row(s, a, graph);
     } else if (name == "expert" || name == "data") {
       s.set_all(a, Dim::batch);
       if (name == "expert") set(s, kExperts, a, Dim::expert);
     } else if (plan.partition == PartitionPreset::streaming) {
-      s.set_all(a, Dim::row);
+      by_row(s, a, graph);
     } else if (plan.partition == PartitionPreset::accpar) {
       accpar(s, a, graph, plan);
     } else if (name == "tensor_y") {

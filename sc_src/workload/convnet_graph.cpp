@@ -90,6 +90,7 @@ class Builder {
     return append(std::move(op), in);
   }
 
+  /// What was made last comes first, so that its kernel takes the sum along.
   Image sum(OpRole role, const Image& branch, const Image& trunk) {
     Operator op =
         make_operator(OpKind::elementwise, role, branch.pixels(), branch.channels, kAddPasses);
@@ -194,6 +195,7 @@ Image build_block(Builder& b, const ConvnetConfig& c, const ConvStage& stage, Im
   if (!in.same_shape(branch) || stride != 1) {
     trunk = b.convolution(OpRole::shortcut, in, {stage.channels, 1, stride});
     trunk = b.norm(OpRole::shortcut_norm, trunk);
+    std::swap(branch, trunk);
   }
   return b.last_activation(OpRole::residual_act, b.sum(OpRole::residual, branch, trunk));
 }

@@ -197,6 +197,59 @@ TEST(ConvnetVolume, GroupsAreDividedWithoutASum) {
   EXPECT_EQ(sums, 1);  // of the third convolution
 }
 
+/// Bytes beside their own rows that ranks pass on, by kind.
+std::int64_t edges(const std::vector<Kernel>& kernels, CollectiveKind kind) {
+  std::int64_t bytes = 0;
+  for (const Kernel& k : kernels) {
+    if (k.collective && k.collective->kind == kind) bytes += k.collective->halo;
+  }
+  return bytes;
+}
+
+TEST(ConvnetVolume, RanksThatShareAnImagePassOnTheRowsThatWindowsReach) {
+  for (const int c : {2, 4}) {
+    const Graph g = build_graph(net());
+    PlanConfig p = plan();
+    p.context = c;
+    // 3 x 3 windows: two rows of 16 pixels and 16 channels, of two samples, for the convolution and
+    // again for its weight gradient; the gradient of as many comes back.
+    constexpr std::int64_t kRows = 2 * 2 * 16 * 16 * 2;
+    const BlockKernels same = make_kernels(g.blocks[2], options(g, p));
+    EXPECT_EQ(edges(same.forward, CollectiveKind::halo), kRows);
+    EXPECT_EQ(edges(same.backward, CollectiveKind::halo), kRows);
+    EXPECT_EQ(edges(same.backward, CollectiveKind::halo_sum), kRows);
+    // With a stride of two one row of 16 pixels and 32 channels; the 1 x 1 convolutions reach none.
+    const BlockKernels first = make_kernels(g.blocks[3], options(g, p));
+    EXPECT_EQ(edges(first.forward, CollectiveKind::halo), 2 * 16 * 32 * 2);
+    // Images are read where they are, with the rows beside; the pooling's windows reach one row.
+    const BlockKernels stem = make_kernels(g.blocks[0], options(g, p));
+    EXPECT_EQ(edges(stem.forward, CollectiveKind::halo), 2 * 32 * 16 * 2);
+    EXPECT_EQ(edges(stem.backward, CollectiveKind::halo_sum), 2 * 32 * 16 * 2);
+    // Only rows are held twice, while a kernel needs them.
+    EXPECT_EQ(c * same.stash_bytes(), make_kernels(g.blocks[2], options(g, plan())).stash_bytes());
+    for (const Block& block : g.blocks) {
+      const BlockKernels k = make_kernels(block, options(g, p));
+      const double parts = block.name == "head" ? 1 : c;  // a class has no rows
+      EXPECT_DOUBLE_EQ(parts * flop(k.forward), 2 * block.forward_flop().value()) << block.name;
+      EXPECT_DOUBLE_EQ(parts * flop(k.backward), 2 * block.backward_flop().value()) << block.name;
+    }
+  }
+}
+
+TEST(ConvnetVolume, ABlockThatEndsWithAnEdgeHandsItsGradientOverOnce) {
+  // The first convolution of a basic block has 3 x 3 windows, so that its input's gradient is
+  // complete when edges have come back.
+  const Graph g = build_graph(basic_net());
+  PlanConfig p = plan(2);
+  p.stage_layers = {1, 3};
+  const std::int64_t whole = sent(lower(g, p, mesh()), "pipeline");
+  for (const ScheduleKind schedule : {ScheduleKind::one_f_one_b, ScheduleKind::zb_h1}) {
+    p.schedule = schedule;
+    p.context = 2;
+    EXPECT_EQ(sent(lower(g, p, mesh()), "pipeline"), whole);
+  }
+}
+
 TEST(ConvnetVolume, DataParallelRanksSumEveryGradientOnce) {
   const Graph g = build_graph(net());
   for (const int d : {2, 4}) {
@@ -247,8 +300,6 @@ TEST(ConvnetPlan, WhatIsAboutTokensIsRefused) {
   p.sequence = 128;
   EXPECT_THAT(refusal(p), AllOf(HasSubstr("of images"), HasSubstr("no tokens")));
   p = plan();
-  p.context = 2;
-  EXPECT_THAT(refusal(p), AllOf(HasSubstr("parallelism.context"), HasSubstr("allowed: 1")));
   p = plan(1, 2);
   p.sequence_parallel = true;
   EXPECT_THAT(refusal(p), HasSubstr("sequence_parallel"));
@@ -261,11 +312,9 @@ TEST(ConvnetPlan, WhatIsAboutTokensIsRefused) {
   p = plan(1, 4);
   p.tensor_shape = {2, 2};
   EXPECT_THAT(refusal(p), HasSubstr("one tensor axis"));
-  for (const PartitionPreset preset : {PartitionPreset::accpar, PartitionPreset::streaming}) {
-    p = plan(1, 2);
-    p.partition = preset;
-    EXPECT_THAT(refusal(p), AllOf(HasSubstr("partition"), HasSubstr("megatron")));
-  }
+  p = plan(1, 2);
+  p.partition = PartitionPreset::accpar;
+  EXPECT_THAT(refusal(p), AllOf(HasSubstr("partition"), HasSubstr("megatron")));
   p = plan();
   p.recomputation = Recomputation::selective;
   EXPECT_THAT(refusal(p), HasSubstr("no operator 'scores'"));
@@ -278,7 +327,11 @@ TEST(ConvnetPlan, CutsThatNoConvolutionCanHaveAreRefused) {
     p.uneven = Uneven::pad;
     return p;
   };
-  EXPECT_THAT(refusal(with_cut(OpRole::conv2, Dim::row)), HasSubstr("neighbours"));
+  EXPECT_THAT(refusal(with_cut(OpRole::conv2, Dim::row)),
+              AllOf(HasSubstr("images of 16 rows"), HasSubstr("3 ranks do not divide")));
+  PlanConfig both = with_cut(OpRole::conv2, Dim::row);
+  both.tensor = both.context = 2;
+  EXPECT_THAT(refusal(both), HasSubstr("over two axes"));
   EXPECT_THAT(refusal(with_cut(OpRole::conv2, Dim::head)), HasSubstr("no groups"));
   EXPECT_THAT(refusal(with_cut(OpRole::conv2, Dim::col), net(8)),
               AllOf(HasSubstr("8 groups"), HasSubstr("wanted: head")));
