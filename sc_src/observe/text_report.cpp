@@ -120,9 +120,11 @@ void headline(Out out, const Result& r) {
   const auto rate = [t](double amount) { return t > 0 ? amount / t : 0; };
   fmt::format_to(out, "Iteration time    {:>12}", to_string(r.iteration_time));
   if (r.samples > 0) {
-    fmt::format_to(out, "   for {} samples, {} tokens\n", r.samples, engineering(r.tokens));
-    fmt::format_to(out, "Throughput        {:>12.4g} samples/s, {} tokens/s\n", rate(r.samples),
-                   engineering(rate(r.tokens)));
+    fmt::format_to(out, "   for {} samples", r.samples);
+    if (r.tokens > 0) fmt::format_to(out, ", {} tokens", engineering(r.tokens));
+    fmt::format_to(out, "\nThroughput        {:>12.4g} samples/s", rate(r.samples));
+    if (r.tokens > 0) fmt::format_to(out, ", {} tokens/s", engineering(rate(r.tokens)));
+    fmt::format_to(out, "\n");
   } else {
     fmt::format_to(out, "\n");
   }

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <cmath>
 #include <tuple>
-#include <vector>
 
 #include <tilewright/plan/blocking.h>
+
+#include "block_grid.h"
 
 namespace tilewright {
 namespace {
@@ -157,21 +157,6 @@ class Search {
   std::tuple<double, std::int64_t, std::int64_t> rank_;
 };
 
-/// Block sizes ⌈extent / count⌉ for every count up to 16 and 16 to the octave beyond, largest
-/// first.
-std::vector<std::int64_t> grid(std::int64_t extent) {
-  constexpr double kPerOctave = 16;
-  std::vector<std::int64_t> blocks;
-  double at = 1;
-  for (;;) {
-    const auto count = static_cast<std::int64_t>(std::llround(at));
-    const std::int64_t block = ceil_div(extent, std::min(count, extent));
-    if (blocks.empty() || block < blocks.back()) blocks.push_back(block);
-    if (block == 1) return blocks;
-    at = at < kPerOctave ? at + 1 : at * std::exp2(1 / kPerOctave);
-  }
-}
-
 }  // namespace
 
 std::string to_string(LoopOrder order) {
@@ -233,7 +218,7 @@ Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t
   }
   const std::int64_t shallow =
       std::min(gemm.k, smallest_depth(std::max(operands.a_bytes, operands.b_bytes)));
-  for (const std::int64_t nb : grid(gemm.n)) {
+  for (const std::int64_t nb : block_sizes(gemm.n)) {
     search.consider_tallest(LoopOrder::output_stationary, nb, shallow);
     search.consider_tallest(LoopOrder::a_panel, nb, gemm.k);
     search.consider_tallest(LoopOrder::b_panel, nb, gemm.k);
@@ -241,7 +226,7 @@ Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t
   // Spilled partial sums pay only when one operand is far larger than C: blocks of the stationary
   // operand as deep as fits, the streamed dimension shallow.
   const std::int64_t mb = std::min(gemm.m, kThin), nb = std::min(gemm.n, kThin);
-  for (const std::int64_t kb : grid(gemm.k)) {
+  for (const std::int64_t kb : block_sizes(gemm.k)) {
     search.consider(LoopOrder::weight_stationary, mb, gemm.n, kb);
     search.consider(LoopOrder::weight_stationary, mb, nb, kb);
     search.consider(LoopOrder::input_stationary, gemm.m, nb, kb);

@@ -168,10 +168,11 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   o.accumulate =
       kernel.accumulate && !kernel.writes.empty() && !residency[kernel.writes.front().cls];
   o.sum_bytes = std::max(rates.sum_bytes, o.a_bytes);
-  const std::int64_t results = g.batch * g.m * g.n;
+  const auto& convolution = kernel.convolution;
+  const std::int64_t results = convolution ? convolution->c_elements() : g.batch * g.m * g.n;
   o.c_resident = stream_out == 0;
   o.c_bytes = kernel.accumulate ? state.gradient : static_cast<int>(ceil_div(results_out, results));
-  o.a_total = kernel.a.bytes;
+  o.a_total = convolution ? convolution->a_elements() * o.a_bytes : kernel.a.bytes;
   o.b_total = kernel.b.bytes;
   o.c_total = stream_out;
   o.other_loads = stream_in;
@@ -183,9 +184,17 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
     o.engine_sram = SramBytes{std::llround(edges->read), std::llround(edges->written)};
   }
 
-  const Blocking& b =
-      rates.blockings->find(g, o, sram_free, engine_seconds(kernel, rates), rates.dram);
+  const double engines = engine_seconds(kernel, rates);
   KernelCost cost;
+  Blocking b;
+  if (convolution) {
+    const ConvolutionBlocking blocked =
+        block_convolution(*convolution, o, sram_free, engines, rates.dram);
+    b = blocked.blocks;
+    cost.pixels = blocked.pixels;
+  } else {
+    b = rates.blockings->find(g, o, sram_free, engines, rates.dram);
+  }
   cost.feasible = b.feasible;
   if (!b.feasible) return cost;
   cost.load = b.a_traffic + b.b_traffic + b.c_read + stream_in;

@@ -31,22 +31,28 @@ KernelList KernelBuilder::run_forward(Phase phase, const std::set<std::string>& 
     std::vector<Access> inputs;
     for (const Operand& in : op.inputs) {
       const Layouts needed = o_.splits.input_layouts(op, in);
-      // Token ids: read where they are.
+      // What the sample brings is read where it is: token ids, which nobody keeps, and images.
       if (in.storage == Storage::index && held.primary.count(in.tensor) == 0) {
         inputs.push_back(access(in.tensor, TensorClass::temporary, in.tensor, needed));
-      } else {
-        inputs.push_back(fetch(list, held, in.tensor, needed, phase, in.tensor));
+        continue;
       }
+      if (in.storage == Storage::pixel) {
+        held.primary[in.tensor] = {in.tensor, class_of(in.tensor, saving), needed};
+      }
+      inputs.push_back(fetch(list, held, in.tensor, needed, phase, in.tensor));
     }
+    // The rows beside a rank's own, of the one input of a convolution or pooling.
+    inputs.push_back(fetch_edge(list, op, op.inputs.front(), inputs.front(), phase));
     int passes = op.forward_passes;
     if (op.on_matrix_engine()) {
       Kernel& k = list.open(op.name, phase);
-      k.matrix = true;
-      k.gemm = gemm_of(op);
+      multiply(k, op, ConvolutionPass::forward, gemm_of(op));
       k.a = inputs[0];
-      k.b = op.kind == OpKind::gemm ? weight(op) : inputs[1];
+      k.b = op.multiplies_weights() ? weight(op) : inputs[1];
+      // Counted with the image, in whose blocks they are.
+      list.read({inputs.back().tensor, inputs.back().cls, 0});
     } else {
-      passes = share_statistics(list, op, inputs, passes, phase);
+      inputs.push_back(share_statistics(list, op, inputs, passes, phase));
       continue_or_open(list, op, inputs.front().tensor, op.name, phase);
       for (const Access& in : inputs) list.read(in);
       if (op.kind == OpKind::embedding) {
@@ -71,7 +77,7 @@ void KernelBuilder::produce_results(KernelList& list, Holdings& held, const Oper
   for (const Operand& out : op.outputs) {
     // No dropout in inference; a mask that is drawn again is not kept.
     const bool kept = o_.training && saved_.count(out.tensor) > 0;
-    if (out.storage == Storage::mask && !kept) continue;
+    if (serves_backward(out.storage) && !kept) continue;
     if (phase == Phase::recompute && kept_.count(out.tensor) > 0) continue;
     Layouts layouts = o_.splits.output_layouts(op, out);
     if (out.storage == Storage::mask) layouts = resolved(layouts);

@@ -25,7 +25,8 @@ KernelBuilder::KernelBuilder(const Block& block, const KernelOptions& options)
   }
   find_attention();
   const Operator& first = block.operators.front();
-  if (first.kind != OpKind::embedding) input_ = first.inputs.front().tensor;
+  const Operand& entering = first.inputs.front();
+  if (differentiable(entering.storage)) input_ = entering.tensor;
   const Operator& last = block.operators.back();
   if (last.kind != OpKind::loss) {
     output_ = last.outputs.front().tensor;

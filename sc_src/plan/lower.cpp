@@ -257,13 +257,25 @@ class Lowering {
         costs_of(planner_.costs(block, samples, stage.residency, stage.sram_resident), phase);
     const auto& kernels = kernels_of(k, phase);
     const std::string& tensor = forward ? k.output : k.input_gradient;
+    const std::size_t last = last_writer(kernels, tensor);
+    if (last == kernels.size()) {
+      throw InternalError("block '" + planner_.block(block).name + "' never makes '" + tensor +
+                          "'");
+    }
+    return SegmentWriter::message_parts(forward ? k.output_bytes : k.input_bytes,
+                                        costs[last].pipelining.steps);
+  }
+
+  /// The kernel that completes a tensor, or as many as there are.
+  static std::size_t last_writer(const std::vector<Kernel>& kernels, const std::string& tensor) {
     for (std::size_t i = kernels.size(); i-- > 0;) {
-      for (const Access& w : kernels[i].writes) {
-        if (w.tensor == tensor)
-          return SegmentWriter::message_parts(w.bytes, costs[i].pipelining.steps);
+      const auto& writes = kernels[i].writes;
+      if (std::any_of(writes.begin(), writes.end(),
+                      [&](const Access& a) { return a.tensor == tensor; })) {
+        return i;
       }
     }
-    throw InternalError("block '" + planner_.block(block).name + "' never makes '" + tensor + "'");
+    return kernels.size();
   }
 
   std::uint32_t write_block(const StagePlan& stage, const BlockCall& call) {
@@ -347,11 +359,10 @@ class Lowering {
   void write_kernels(SegmentWriter& w, const std::vector<Kernel>& kernels,
                      const std::vector<KernelCost>& costs, const std::string& leaving,
                      const Transfer& out) const {
+    const std::size_t last = last_writer(kernels, leaving);
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       const Kernel& k = kernels[i];
-      const bool sends =
-          !out.parts.empty() && std::any_of(k.writes.begin(), k.writes.end(),
-                                            [&](const Access& a) { return a.tensor == leaving; });
+      const bool sends = !out.parts.empty() && i == last;
       if (k.collective) {
         CollectiveRun run;
         run.name = k.name;

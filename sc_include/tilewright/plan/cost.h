@@ -48,6 +48,7 @@ struct KernelCost {
   SramBytes beside;                  ///< that loads and stores move, where they contend with them
   std::int64_t footprint = 0;        ///< SRAM bytes of the working buffers
   std::optional<Blocking> blocking;  ///< of a matrix kernel
+  std::optional<PixelBlock> pixels;  ///< of a convolution
 };
 
 /// What one tile can do, for the closed form.
@@ -73,7 +74,7 @@ double matrix_seconds(const Kernel& kernel, const TileRates& rates);
 double kernel_seconds(const Kernel& kernel, const KernelCost& cost, const TileRates& rates);
 
 /// `sram_free` is what residents leave. Vector kernels are streams of slices; matrix kernels are
-/// blocked by block_gemm().
+/// blocked by block_gemm() or block_convolution().
 KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::int64_t sram_free,
                        DType precision, const StateBytes& state, const TileRates& rates);
 

@@ -14,6 +14,7 @@
 
 #include <tilewright/plan/blocking.h>
 #include <tilewright/plan/collective.h>
+#include <tilewright/plan/convolution_blocking.h>
 #include <tilewright/plan/partition.h>
 #include <tilewright/plan/plan.h>
 #include <tilewright/plan/recomputation.h>
@@ -60,6 +61,8 @@ struct Kernel {
   /// kernel without `a` makes it itself, block by block (fused attention).
   bool matrix = false;
   Gemm gemm;
+  /// Where the GEMM stands for a convolution whose windows overlap or skip pixels.
+  std::optional<Convolution> convolution;
   Access a, b;
   bool accumulate = false;  ///< the result is added to what is stored (weight gradients)
   /// Elements × passes of the vector engine, a special pass for KernelOptions::special_passes.
