@@ -91,12 +91,12 @@ class Builder {
   }
 
   /// What was made last comes first, so that its kernel takes the sum along.
-  Image sum(OpRole role, const Image& branch, const Image& trunk) {
+  Image sum(OpRole role, const Image& last, const Image& other) {
     Operator op =
-        make_operator(OpKind::elementwise, role, branch.pixels(), branch.channels, kAddPasses);
-    op.inputs = {tensor(branch.name, kFeatures), tensor(trunk.name, kFeatures)};
+        make_operator(OpKind::elementwise, role, last.pixels(), last.channels, kAddPasses);
+    op.inputs = {tensor(last.name, kFeatures), tensor(other.name, kFeatures)};
     op.summands = 2;
-    return finish(std::move(op), branch);
+    return finish(std::move(op), last);
   }
 
   /// The largest of each window, whose place in it is kept, a byte each.

@@ -57,6 +57,17 @@ TEST(ConvnetCommand, DescribesHowAConvolutionIsBlocked) {
   EXPECT_EQ(first["blocking"]["b_bytes"], 9 * 64 * 64 * 2);
 }
 
+TEST(ConvnetCommand, ResNet50OnAnA100IsAsFastAsMeasured) {
+  // docs/validation.md.
+  const Outcome o = tilewright(
+      {"run", "--platform", "platforms/a100-node.yaml", "--model", "workloads/models/resnet-50",
+       "--plan", "workloads/plans/resnet-50-tx8-die.yaml", "--set", "parallelism.data=1", "--set",
+       "batch.micro=256", "--set", "fusion=none", "--json", "-"});
+  ASSERT_EQ(o.exit_code, 0) << o.err;
+  const double images = json::parse(o.out)["throughput"]["samples_per_s"];
+  EXPECT_NEAR(images / 2470, 1.053, 0.01);
+}
+
 TEST(ConvnetCommand, TokensAreRefused) {
   const Outcome o = tilewright(job("run", {"--set", "plan.sequence=1024"}));
   EXPECT_EQ(o.exit_code, 2);
