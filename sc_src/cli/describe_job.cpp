@@ -37,6 +37,7 @@ Json stage_json(const StagePlan& s) {
           {"sram_bytes_per_tile", s.sram_bytes()},
           {"dram_bytes_per_tile", s.dram_bytes()},
           {"host_bytes_per_tile", s.host_bytes()},
+          {"messages_waiting_at_most_bytes", s.waiting},
           {"memory_per_tile", memory}};
 }
 

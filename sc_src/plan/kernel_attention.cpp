@@ -70,7 +70,10 @@ std::optional<KernelBuilder::Ring> KernelBuilder::find_ring(const Holdings& held
       continue;
     }
     Ring ring{a, false, axes_[a].degree};
-    if (o_.splits.input_layouts(scores, scores.inputs[1])[a] == Layout::halo) {
+    const Layouts keys = o_.splits.input_layouts(scores, scores.inputs[1]);
+    // A halo over several axes comes from ranks of all of them.
+    if (std::count(keys.begin(), keys.end(), Layout::halo) > 1) return {};
+    if (keys[a] == Layout::halo) {
       ring.window = true;
       ring.tokens = local(scores)[Dim::row];
       ring.before = scores.extents[Dim::col] - 1;

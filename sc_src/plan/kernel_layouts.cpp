@@ -1,4 +1,6 @@
 // Sizes of tensors on a rank, and the collectives that bring them from layout to layout.
+#include <algorithm>
+
 #include <tilewright/base/error.h>
 
 #include "kernel_builder.h"
@@ -137,9 +139,13 @@ Access KernelBuilder::fetch(KernelList& list, Holdings& held, const std::string&
   }
   const bool stays = held.fixed.count(tensor) > 0;
   AxisSet exchanged = 0, gathered = 0, reaching = 0;
+  const auto halos = std::count(needed.begin(), needed.end(), Layout::halo);
   Layouts parts = needed;  // without what a window reaches beside them
   for (std::size_t a = 0; a < axes_.size(); ++a) {
-    if (at.layouts[a] == Layout::replicated) at.layouts[a] = needed[a];
+    if (at.layouts[a] == Layout::replicated) {
+      // Over several axes a halo is no part of what is whole over one.
+      at.layouts[a] = needed[a] == Layout::halo && halos > 1 ? Layout::token : needed[a];
+    }
     if (at.layouts[a] == needed[a]) continue;
     if (needed[a] == Layout::halo) {
       parts[a] = Layout::token;
@@ -199,12 +205,19 @@ void KernelBuilder::complete(KernelList& list, Holdings& held, const std::string
     next.layouts[a] = of_halo ? Layout::token : needed[a];
     Layouts uncut = at.layouts;
     uncut[a] = Layout::replicated;
+    AxisSet over = bit(a);
+    for (std::size_t b = a + 1; of_halo && b < axes_.size(); ++b) {
+      if (at.layouts[b] != Layout::halo_sum) continue;
+      next.layouts[b] = Layout::token;
+      uncut[b] = Layout::replicated;
+      over |= bit(b);
+    }
     const bool scatters = next.layouts[a] != Layout::replicated;
     if (scatters) next.name += ".sum";
     Collective how{of_halo    ? CollectiveKind::halo_sum
                    : scatters ? CollectiveKind::reduce_scatter
                               : CollectiveKind::all_reduce,
-                   bit(a), bytes(sized_as, uncut)};
+                   over, bytes(sized_as, uncut)};
     how.halo = halo_bytes(sized_as, at.layouts);
     move(list, phase, how, at, next, sized_as);
     held.primary[tensor] = at = next;

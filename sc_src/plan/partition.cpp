@@ -176,8 +176,6 @@ std::optional<Layout> Splits::layout_of(const Operator& op, const Operand& opera
 Layout Splits::window_layout(const Operator& op) const {
   if (op.role != OpRole::scores && op.role != OpRole::context) return Layout::replicated;
   const Partition p = of(op);
-  // Parts of parts have no single rank before them.
-  if (std::count(p.cut.begin(), p.cut.end(), Dim::row) > 1) return Layout::replicated;
   const std::int64_t tokens = op.extents[Dim::row];
   const std::int64_t window = op.extents[op.role == OpRole::scores ? Dim::col : Dim::red];
   const std::int64_t own = ceil_div(tokens, degree(p, Dim::row));

@@ -570,7 +570,10 @@ std::pair<SegmentWriter::Waits, SegmentWriter::Waits> SegmentWriter::exchange(
 
 std::pair<SegmentWriter::Waits, SegmentWriter::Waits> SegmentWriter::neighbours(
     const CollectiveRun& run, const Collective& what, const Waits& first, const Waits& all) {
-  const std::int64_t ranks = axes_[static_cast<std::size_t>(__builtin_ctz(what.axes))].degree;
+  std::int64_t ranks = 1;
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if ((what.axes >> a & 1u) != 0) ranks *= axes_[a].degree;
+  }
   const std::int64_t own = (what.bytes + ranks - 1) / ranks;
   const bool back = what.kind == CollectiveKind::halo_sum;
   // Whole parts of the nearest ranks, and an end of the farthest one's: from that summands start.

@@ -383,11 +383,16 @@ void StagePlanner::list_memory(StagePlan& s) {
   }
   add("temporary activations", TensorClass::temporary, temporaries);
   // Stash and messages are most at different times: what they are together.
-  add("communication buffers (messages between stages)", TensorClass::saved,
-      most.with_messages - saved_bytes(most.near));
+  const auto add_buffers = [&](const char* what, TensorClass cls, std::int64_t bytes) {
+    if (bytes == 0) return;
+    add(fmt::format("communication buffers ({})", what), cls, bytes);
+    s.memory.back().communication = true;
+  };
+  add_buffers("messages between stages", TensorClass::saved,
+              most.with_messages - saved_bytes(most.near));
   const SummandBytes sums = summands(s);
-  add("communication buffers (sums of activations)", TensorClass::temporary, sums.activations);
-  add("communication buffers (sums of gradients)", TensorClass::gradient, sums.gradients);
+  add_buffers("sums of activations", TensorClass::temporary, sums.activations);
+  add_buffers("sums of gradients", TensorClass::gradient, sums.gradients);
   std::stable_sort(s.memory.begin(), s.memory.end(),
                    [](const MemoryItem& a, const MemoryItem& b) { return a.bytes > b.bytes; });
 }
@@ -521,11 +526,17 @@ void StagePlanner::refuse(const StagePlan& stage, Space space, const std::string
       plan_.where_batch.empty() ? "plan" : plan_.where_batch, stage.stage, stage.layers_text(),
       machine_.x(first), machine_.y(first), print(need), where, print(capacity));
   int listed = 0;
+  std::int64_t buffers = 0;  // beside what is listed
   for (const MemoryItem& item : stage.memory) {
-    if ((item.space == Space::host) != (space == Space::host) || listed == 3) continue;
+    if ((item.space == Space::host) != (space == Space::host)) continue;
+    if (listed == 3) {
+      buffers += item.communication ? item.bytes : 0;
+      continue;
+    }
     text += fmt::format("\n    {}: {}", item.name, print(item.bytes));
     ++listed;
   }
+  if (buffers > 0) text += fmt::format("\n    further communication buffers: {}", print(buffers));
   if (space == Space::sram) {
     text += "\n  the machine has no DRAM, so everything must stay in SRAM";
   }

@@ -173,6 +173,20 @@ TEST(Memory, AnInterleavedPlanHoldsWhatTheFormulaSays) {
   }
 }
 
+TEST(Memory, CommunicationBuffersAreLinesOfTheirOwn) {
+  // 175B on eight stages: beside the largest stash, in a backward slot, the next activation and the
+  // next gradient are received ahead; the first stage has no activation to receive, the last one no
+  // gradient. In a ring of t ranks a t-th of what is summed is on its way.
+  const PlanConfig p = plan(k175, false, Recomputation::none);
+  const LoweredPlan lowered = lower(build_graph(model(k175)), p, machine(p));
+  const std::int64_t sbh2 = 2 * kTokens * k175.hidden;
+  for (const StagePlan& s : lowered.stages) {
+    const bool end = s.stage == 0 || s.stage + 1 == k175.pipeline;
+    EXPECT_EQ(bytes_of(s, "communication buffers (messages"), (end ? 1 : 2) * sbh2) << s.stage;
+    EXPECT_EQ(bytes_of(s, "communication buffers (sums of activations)"), sbh2 / kTensor);
+  }
+}
+
 /// Figure 7: activations in percent of those with tensor parallelism alone.
 struct Bars {
   Shape shape;

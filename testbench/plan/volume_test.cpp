@@ -261,15 +261,33 @@ TEST(Volume, AWindowThatSeesEverythingChangesNoProgram) {
   }
 }
 
-TEST(Volume, TokensThatTwoAxesCutAreGathered) {
+TEST(Volume, TokensThatTwoAxesCutHaveHalosToo) {
   DecoderConfig model = trunk();
   PlanConfig p = plan();
   p.context = 2;
   p.tensor = 8;
   p.tensor_shape = {2, 2, 2};
-  const std::int64_t everything = sent(lower(build_graph(model), p, mesh()), "context");
-  model.sliding_window = 5;
-  EXPECT_EQ(sent(lower(build_graph(model), p, mesh()), "context"), everything);
+  const std::string both = "tensor_z context";
+  const LoweredPlan open = lower(build_graph(model), p, mesh());
+  EXPECT_EQ(sent(open, both), 0);
+  const std::int64_t keys = 6 * kActivation;  // and values, forward, backward, and their gradients
+  const std::int64_t gathered = sent(open, "tensor_z ") + sent(open, "context ");
+  for (const bool fused : {false, true}) {
+    for (const std::int64_t w : {2, 5, 17, 33, 48}) {
+      model.sliding_window = w;
+      p.fuse_attention = p.overlap.ring_attention = fused;
+      const LoweredPlan l = lower(build_graph(model), p, mesh());
+      // Four ranks of 16 tokens each take the w - 1 before theirs, from one rank or several.
+      EXPECT_EQ(sent(l, both), kLayers * kMicroBatches * 4 * (w - 1) * keys / kSequence) << w;
+      // What is left is the sums of weight gradients: keys and values are not gathered.
+      EXPECT_EQ(sent(l, "tensor_z +") + sent(l, "context "),
+                gathered - kLayers * kMicroBatches * 3 * keys)
+          << w;
+    }
+    model.sliding_window = 49;  // sees everything
+    const LoweredPlan l = lower(build_graph(model), p, mesh());
+    EXPECT_EQ(sent(l, both), 0);
+  }
 }
 
 TEST(Volume, ARankKeepsTheHaloAndNothingElse) {

@@ -232,6 +232,28 @@ std::string lost_bytes(const Program& program, const RunStatistics& run) {
          memory("host memory", run.host, all.host_read, all.host_written);
 }
 
+/// Where tiles allocated more than the memory plan has; empty when nowhere.
+std::string beyond_memory_plan(const LoweredPlan& lowered, const RunStatistics& run) {
+  for (const TileGroup& group : lowered.program.groups) {
+    const StagePlan& stage = lowered.stages[group.stage];
+    for (const TileId t : group.tiles) {
+      const TileStatistics& tile = run.tiles[t];
+      const auto within = [](std::uint64_t peak, std::int64_t planned) {
+        return static_cast<std::int64_t>(peak) <= planned;
+      };
+      if (within(tile.sram_peak, stage.sram_bytes()) &&
+          within(tile.dram_peak, stage.dram_bytes()) &&
+          within(tile.host_peak, stage.host_bytes())) {
+        continue;
+      }
+      return fmt::format("tile {} of {}: SRAM {} of {}, DRAM {} of {}, host {} of {} bytes",
+                         index(t), group.name, tile.sram_peak, stage.sram_bytes(), tile.dram_peak,
+                         stage.dram_bytes(), tile.host_peak, stage.host_bytes());
+    }
+  }
+  return "";
+}
+
 /// Runs one plan; what is wrong goes to `report`.
 Outcome run(const MachineConfig& machine, const DecoderConfig& model, const PlanConfig& plan,
             std::string& report) {
@@ -242,7 +264,8 @@ Outcome run(const MachineConfig& machine, const DecoderConfig& model, const Plan
     RunStatistics counted;
     options.on_statistics = [&counted](const RunStatistics& run) { counted = run; };
     const Result r = simulate(machine, graph, plan, options);
-    report = lost_bytes(lower(graph, plan, machine).program, counted);
+    const LoweredPlan lowered = lower(graph, plan, machine);
+    report = lost_bytes(lowered.program, counted) + beyond_memory_plan(lowered, counted);
     if (!(r.iteration_time.value() > 0)) report = "no time passed";
     // Padding, repetition and recomputation only add work.
     if (r.flops_hardware.value() < r.flops_model.value() * (1 - 1e-9)) {

@@ -33,7 +33,8 @@ struct MemoryItem {
   TensorClass cls = TensorClass::weight;
   std::int64_t bytes = 0;
   Space space = Space::dram;
-  bool transient = false;  ///< allocated call by call, not for the whole iteration
+  bool transient = false;      ///< allocated call by call, not for the whole iteration
+  bool communication = false;  ///< a buffer of messages
 };
 
 /// A virtual stage.
