@@ -128,10 +128,17 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
     through_sram.read += r.bytes;
     stream(r.cls).in += r.bytes;
   }
+  std::int64_t normalised = 0;
   for (const Access& w : kernel.writes) {
     through_sram.written += w.bytes;
-    stream(w.cls).out += w.bytes;
+    const bool of_a = !kernel.normalised.empty() && w.tensor == kernel.normalised;
+    if (of_a && residency.space(w.cls) != Space::sram) {
+      normalised = w.bytes;
+    } else {
+      stream(w.cls).out += w.bytes;
+    }
   }
+  if (!kernel.normalised.empty()) through_sram.read += kernel.a.bytes;
   const auto [stream_in, stream_out] = in_dram;
   if (kernel.collective) {
     KernelCost cost;
@@ -162,6 +169,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   o.b_total = kernel.b.bytes;
   o.c_total = stream_out;
   o.other_loads = stream_in;
+  o.other_stores = normalised;
   o.other_sram = through_sram;
   if (const auto edges = rates.engines->traffic({g.batch, g.m, g.n, g.k, g.flop()}, o.a_bytes)) {
     o.engine_sram = SramBytes{std::llround(edges->read), std::llround(edges->written)};
@@ -173,7 +181,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   cost.feasible = b.feasible;
   if (!b.feasible) return cost;
   cost.load = b.a_traffic + b.b_traffic + b.c_read + stream_in;
-  cost.store = b.c_write;
+  cost.store = b.c_write + normalised;
   cost.pipelining = pipelining(g, o);
   cost.sram = b.sram + through_sram;
   cost.beside = beside(cost, rates.dram.sram);

@@ -44,7 +44,7 @@ struct GemmOperands {
   /// batch share, results that leave with masks.
   std::optional<std::int64_t> a_total, b_total, c_total;
   /// What the kernel moves besides, once however it is blocked.
-  std::int64_t other_loads = 0;
+  std::int64_t other_loads = 0, other_stores = 0;
   SramBytes other_sram;
   /// What the engine moves through the SRAM, where it does not depend on the blocks.
   std::optional<SramBytes> engine_sram;
