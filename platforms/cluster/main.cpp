@@ -13,7 +13,7 @@
 #include <tilewright/base/error.h>
 #include <tilewright/hardware/backplane.h>
 #include <tilewright/plan/lower.h>
-#include <tilewright/workload/decoder.h>
+#include <tilewright/workload/model.h>
 
 using namespace tilewright;
 
@@ -85,7 +85,7 @@ int sc_main(int argc, char** argv) try {
                      ": wanted: a cluster without taper, with dram.per_tile and without host");
   }
   const PlanConfig plan = read_plan(Document::load(argv[3], "plan"));
-  const DecoderConfig model = read_decoder(Document::load(argv[2], "model"), plan.sequence);
+  const ModelConfig model = read_model(Document::load(argv[2], "model"), plan.sequence);
   const LoweredPlan lowered = lower(build_graph(model), plan, machine);
 
   Backplane backplane(machine, lowered.program);

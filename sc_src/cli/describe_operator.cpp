@@ -56,9 +56,37 @@ std::vector<std::pair<std::string, double>> times(const Kernel& k, const KernelC
           {"vector", vector},
           {"SRAM", rates.dram.sram.seconds(static_cast<double>((c.sram + c.beside).read),
                                            static_cast<double>((c.sram + c.beside).written))},
-          {"DRAM", over(c.load + c.store, rates.dram.dram)},
+          {"DRAM", over(c.load - c.spared + c.store, rates.dram.dram)},
           {"links to DRAM", over(std::max(c.load, c.store), rates.dram.way)},
           {"host memory", over(c.host_load + c.host_store, rates.host.dram)}};
+}
+
+const char* pass_name(ConvolutionPass pass) {
+  return pass == ConvolutionPass::forward          ? "forward"
+         : pass == ConvolutionPass::input_gradient ? "input gradient"
+                                                   : "weight gradient";
+}
+
+void describe_convolution(Entry& e, const Convolution& c, const PixelBlock& pixels) {
+  const auto& [height, width] = c.window;
+  e.text += fmt::format(
+      "    {:<14} {}: {} images, {} x {} pixels of {} channels to {} x {} of {}{}, kernel {} x {}, "
+      "stride {}\n",
+      "convolution", pass_name(c.pass), c.samples, height.in, width.in,
+      grouped(c.groups * c.in_channels), height.out, width.out, grouped(c.groups * c.out_channels),
+      c.groups > 1 ? fmt::format(" in {} groups", c.groups) : "", height.kernel, width.kernel,
+      height.stride);
+  e.text += fmt::format("    {:<14} {} images x {} rows x {} columns of the {}\n", "pixel blocks",
+                        pixels.samples, pixels.rows, pixels.columns,
+                        c.pass == ConvolutionPass::input_gradient ? "input" : "output");
+  e.json["convolution"] = {{"pass", pass_name(c.pass)},
+                           {"samples", c.samples},
+                           {"groups", c.groups},
+                           {"in_channels", c.in_channels},
+                           {"out_channels", c.out_channels},
+                           {"block_samples", pixels.samples},
+                           {"block_rows", pixels.rows},
+                           {"block_columns", pixels.columns}};
 }
 
 void describe_blocking(Entry& e, const Blocking& b) {
@@ -97,6 +125,7 @@ Entry entry_of(const Kernel& k, const KernelCost& c, const TileRates& rates) {
   Entry e{&k, {}, {}, {}};
   e.json["kernel"] = k.name;
   e.json["phase"] = to_string(k.phase);
+  if (k.convolution && c.pixels) describe_convolution(e, *k.convolution, *c.pixels);
   if (c.blocking) describe_blocking(e, *c.blocking);
   e.text += fmt::format("    {:<14} {} bytes loaded, {} stored, in {} steps\n", "DRAM",
                         grouped(c.load), grouped(c.store), grouped(c.pipelining.steps));

@@ -104,6 +104,7 @@ void describe_plan(Description& out, const Inputs::Plan& plan) {
            fmt::format("{} B: {} weight, {} gradient, {} optimiser", state.total(), state.weight,
                        state.gradient, state.optimizer));
   if (p.offload.any()) out.line("in host memory", to_string(p.offload));
+  if (p.multicast) out.line("multicast", "of what tensor ranks hold alike");
   if (p.zero > 0) out.line("ZeRO", fmt::format("stage {}", p.zero));
   out.line("placement", p.placement == PlacementKind::block        ? "block"
                         : p.placement == PlacementKind::serpentine ? "serpentine"

@@ -66,7 +66,7 @@ Inputs read_inputs(const po::variables_map& values, const std::vector<std::strin
   if (values.count("model") > 0) {
     const Document document =
         Document::load(model_file(text_of(values, "model")), "model", overrides);
-    DecoderConfig config = read_decoder(document, sequence);
+    ModelConfig config = read_model(document, sequence);
     Graph graph = build_graph(config);
     inputs.model = Inputs::Model{document, std::move(config), std::move(graph)};
   }

@@ -10,8 +10,8 @@
 #include <tilewright/base/config.h>
 #include <tilewright/machine/machine.h>
 #include <tilewright/plan/plan.h>
-#include <tilewright/workload/decoder.h>
 #include <tilewright/workload/graph.h>
+#include <tilewright/workload/model.h>
 
 namespace tilewright::cli {
 
@@ -25,7 +25,7 @@ struct Inputs {
   };
   struct Model {
     Document document;
-    DecoderConfig config;
+    ModelConfig config;
     Graph graph;
   };
   struct Plan {

@@ -97,9 +97,13 @@ void run(const po::variables_map& values) {
   simulate_and_report(values, "program --run", [&]() -> Simulation {
     Inputs inputs = read_inputs(values);
     return {std::move(inputs.platform->machine),
-            [program = load_program(file), name = name_of(file)](const MachineConfig& machine,
-                                                                 const SimulateOptions& options) {
-              return replay(machine, program, name, options);
+            [program = load_program(file), name = name_of(file), file](
+                const MachineConfig& machine, const SimulateOptions& options) {
+              try {
+                return replay(machine, program, name, options);
+              } catch (const InputError& e) {
+                throw InputError(file + ": " + e.what());
+              }
             }};
   });
 }

@@ -154,6 +154,7 @@ IdVector<TileId, TileStatistics> Sequencer::statistics(Picoseconds end) {
     s.finish = c.finish;
     s.bytes_sent = c.sent;
     s.bytes_received = c.received;
+    s.waiting_peak = c.waiting_peak;
     if (c.beside != kNil) {
       const Core& b = background_[c.beside];
       if (b.started && (!c.started || b.first_start < s.first_start)) s.first_start = b.first_start;

@@ -2,6 +2,7 @@
 
 #include <tilewright/base/error.h>
 #include <tilewright/hardware/backplane.h>
+#include <tilewright/hardware/mix_rates.h>
 
 namespace tilewright {
 
@@ -36,7 +37,8 @@ Backplane::Backplane(const MachineConfig& machine, const Program& program,
              WorkloadDriverConfig{program, queue, static_cast<std::uint32_t>(machine.width()),
                                   static_cast<std::uint32_t>(machine.height()), options.progress,
                                   machine.defects.delay, controllers(machine)}),
-      machine_(machine) {
+      machine_(machine),
+      mix_rates_(std::make_shared<MixRates>(machine.dram.part)) {
   costs_.try_emplace(1.0, machine, program, 1.0);
   for (const auto& [tile, speed] : machine.defects.speed) {
     costs_.try_emplace(speed, machine, program, speed);
@@ -50,7 +52,7 @@ TileConfig Backplane::tile(TileId id) {
 ComputeCosts& Backplane::costs(TileId id) { return costs_.at(machine_.speed(id)); }
 
 DramControllerConfig Backplane::dram_controller(DramId id) {
-  return {machine_.dram, index(id), dram_port(id).site, queue, &memory};
+  return {machine_.dram, index(id), dram_port(id).site, queue, &memory, mix_rates_};
 }
 
 DramPortConfig Backplane::dram_port(DramId id) {

@@ -97,6 +97,7 @@ void BankedChannel::add(Cycle now, const BankedJob& job) {
     place(added.next, job.next);
     flows_.insert(flows_.begin() + static_cast<std::ptrdiff_t>(turn_), std::move(added));
     if (flows_.size() > 1) ++turn_;
+    ++flows_of_[job.write ? 1 : 0];
   }
   admit(now_);
 }
@@ -150,6 +151,20 @@ void BankedChannel::close(std::size_t bank) {
   banks_[bank].hits[0] = banks_[bank].hits[1] = 0;
 }
 
+/// Flows of reads and of writes take equal turns, writes as many at a time as their queue holds.
+/// Else a stream of writes, which fills its queue as fast as it is drained, would keep all reads
+/// out.
+void BankedChannel::count_turn(bool write) {
+  if (flows_of_[0] == 0 || flows_of_[1] == 0) {
+    ahead_ = 0;
+    held_ = false;
+    return;
+  }
+  ahead_ += write ? flows_of_[0] : -flows_of_[1];
+  if (ahead_ >= part_->write_queue * flows_of_[0]) held_ = true;
+  if (ahead_ <= 0) held_ = false;
+}
+
 /// Takes bursts into the queues, one per flow in turn, while there is room. A flow's bursts enter
 /// in order.
 void BankedChannel::admit(Cycle ready) {
@@ -159,13 +174,14 @@ void BankedChannel::admit(Cycle ready) {
     std::vector<Burst>& queue = flow.write ? writes_ : reads_;
     const std::int64_t room = flow.write ? part_->write_queue : part_->read_queue;
     Bank& bank = banks_[flow.next.bank];
-    if (static_cast<std::int64_t>(queue.size()) >= room ||
+    if (static_cast<std::int64_t>(queue.size()) >= room || held(flow) ||
         (!flow.write && bank.reads >= part_->bank_queue)) {
       ++blocked;
       if (++turn_ == flows_.size()) turn_ = 0;
       continue;
     }
     blocked = 0;
+    count_turn(flow.write);
     if (!flow.write) ++bank.reads;
     if (bank.row == flow.next.row) ++bank.hits[flow.write ? 1 : 0];
     flow.next.order = order_++;
@@ -175,6 +191,7 @@ void BankedChannel::admit(Cycle ready) {
     BankedJob& job = jobs_[flow.jobs.front()].job;
     if (++job.next == job.end) flow.jobs.pop_front();
     if (flow.jobs.empty()) {
+      if (--flows_of_[flow.write ? 1 : 0] == 0) held_ = false;
       flows_.erase(flows_.begin() + static_cast<std::ptrdiff_t>(turn_));
       if (turn_ == flows_.size()) turn_ = 0;
     } else {
@@ -222,6 +239,7 @@ void BankedChannel::column(std::vector<Burst>& queue, std::size_t i, Cycle at) {
   }
   if (job.first < 0) job.first = data;
   ++bursts_;
+  if (job.job.write) ++written_;
   queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(i));
   if (--job.left == 0) {
     finished_.push_back({job.job.request, job.first, data + t.burst});
@@ -420,6 +438,7 @@ bool BankedChannel::skip(Cycle until) {
   if (next >= job.job.end || wraps(job.job.next, next)) return false;
   job.left -= s->bursts;
   bursts_ += s->bursts;
+  if (job.job.write) written_ += s->bursts;
   now_ += s->cycles;
   refresh_due_ += part_->timing.refi;
   for (Bank& b : banks_) {

@@ -71,6 +71,7 @@ class BankedChannel {
   std::vector<Finished>& finished() { return finished_; }
   const std::vector<Finished>& finished() const { return finished_; }
   std::int64_t bursts() const { return bursts_; }
+  std::int64_t written() const { return written_; }  ///< of these
 
   // For RowReplay.
   std::int64_t jobs() const { return jobs_added_; }
@@ -128,6 +129,8 @@ class BankedChannel {
     int shift;
   };
 
+  bool held(const Flow& flow) const { return flow.write && held_; }
+  void count_turn(bool write);
   void admit(Cycle ready);
   void place(Burst& burst, std::int64_t index) const;
   void open(std::size_t bank, std::int64_t row);
@@ -165,8 +168,12 @@ class BankedChannel {
   std::vector<std::uint32_t> free_;
   std::vector<Flow> flows_;  // with bursts to admit, in the order of their turns from turn_ on
   std::size_t turn_ = 0;
+  std::int64_t flows_of_[2] = {0, 0};  // of these: of reads, of writes
+  // How far writes are ahead of their turns, times the flows of reads; held until they are not.
+  std::int64_t ahead_ = 0;
+  bool held_ = false;
   std::vector<Finished> finished_;
-  std::int64_t order_ = 0, bursts_ = 0, steps_ = 0, jobs_added_ = 0;
+  std::int64_t order_ = 0, bursts_ = 0, written_ = 0, steps_ = 0, jobs_added_ = 0;
   // A stretch being recorded: since the end of the last refresh nothing but one job was served.
   bool recording_ = false;
   bool stretch_start_ = false;  // nothing has happened since that refresh; record_key_ is valid

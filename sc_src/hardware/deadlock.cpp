@@ -14,13 +14,22 @@ std::string Sequencer::name_tile(std::uint32_t tile) const {
 std::string Sequencer::name_place(const Segment& segment, const Instruction& ins) const {
   std::string text = to_string(ins.op) + " in segment " + segment.name;
   if (ins.name < program_.names.size()) text += ", " + program_.names[ins.name];
-  return text;
+  return text + ", instruction " + std::to_string(&ins - segment.code.data() + 1);
 }
 
 bool Sequencer::sends_in_background(const TileGroup& group, std::uint16_t channel) const {
   for (const Call& call : group.background) {
     for (const Instruction& i : program_.segments[call.segment].code) {
       if (i.op == Opcode::send && i.channel == channel) return true;
+    }
+  }
+  return false;
+}
+
+bool Sequencer::loads_in_background(const TileGroup& group, std::uint32_t table) const {
+  for (const Call& call : group.background) {
+    for (const Instruction& i : program_.segments[call.segment].code) {
+      if (i.op == Opcode::load && i.shared && i.operand == table) return true;
     }
   }
   return false;
@@ -60,6 +69,15 @@ std::string Sequencer::explain_wait(std::uint32_t tile, const Core& c, std::uint
             std::to_string(ins.share.bytes(c.rank)) + " bytes] in " + segment.name;
   } else {
     text += to_string(ins.op) + " to finish in " + segment.name;
+    const std::uint32_t sharers = ins.shared ? sharers_of(tile, ins) : kNone;
+    if (sharers != kNone) {
+      for (const std::uint32_t other : memory_.missing(sharers)) {
+        text += (on == kNil ? ", shared with " : " and ") + name_tile(other);
+        const TileGroup* group = cores_[other].group;
+        on = group != nullptr && loads_in_background(*group, ins.operand) ? beside(other) : other;
+      }
+      if (on != kNil) text += ", which has not come to it";
+    }
   }
   if (ins.name < program_.names.size()) text += ", " + program_.names[ins.name];
   return text + " (" + kind + std::to_string(b.call) + " of " + std::to_string(c.calls) + ")";

@@ -12,7 +12,7 @@ DramController::DramController(const sc_core::sc_module_name& name,
     : sc_core::sc_module(name),
       in("in"),
       config_(config),
-      model_(make_dram_model(config.dram)),
+      model_(make_dram_model(config.dram, config.rates)),
       responses_(in) {
   in.bind(*this);
   config_.queue.attach_agent(config_.id, *this);

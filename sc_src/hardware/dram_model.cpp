@@ -1,13 +1,12 @@
 #include <algorithm>
-#include <cmath>
-#include <deque>
-#include <limits>
 
 #include <tilewright/base/error.h>
 #include <tilewright/hardware/dram_model.h>
 #include <tilewright/hardware/fair_share.h>
 
+#include "averaged_model.h"
 #include "banked_model.h"
+#include "latency_stage.h"
 
 namespace tilewright {
 
@@ -16,72 +15,53 @@ namespace {
 class BandwidthModel final : public DramModel {
  public:
   explicit BandwidthModel(const DramConfig& config)
-      : latency_(to_picoseconds(config.latency)),
-        bytes_per_ps_(config.bandwidth.value() * 1e-12),
-        share_(bytes_per_ps_) {}
+      : stage_(to_picoseconds(config.latency), config.bandwidth.value() * 1e-12),
+        share_(config.bandwidth.value() * 1e-12) {}
 
-  void add(Picoseconds now, std::uint32_t requester, std::uint64_t, std::uint64_t bytes, bool,
+  void add(Picoseconds now, std::uint32_t requester, std::uint64_t, std::uint64_t bytes, bool write,
            std::uint32_t token) override {
-    if (latency_ == 0) {
+    if (stage_.latency() == 0) {
       share_.add(now, requester, bytes, token);
-      return;
+    } else {
+      stage_.add(now, {0, bytes, requester, token, write});
     }
-    const Picoseconds ready = now + latency_;
-    waiting_.push_back({ready, bytes, requester, token});
-    earliest_ = std::min(earliest_, ready + alone(bytes));
   }
 
-  // A request enters the share when its latency is over, but nothing can be complete before it has
-  // been served alone: that is early enough to look.
-  Picoseconds next() const override { return std::min(share_.next(), earliest_); }
+  Picoseconds next() const override { return std::min(share_.next(), stage_.next()); }
 
   bool pop(Picoseconds now, Completion& completion) override {
+    stage_.release(now, [this](const WaitingRequest& w) {
+      share_.add(w.ready, w.requester, w.bytes, w.token);
+    });
     FairShare::Done done;
-    if (!waiting_.empty() && waiting_.front().ready <= now) admit(now);
     if (!share_.pop(now, done)) return false;
     completion = {done.token, done.started};
     return true;
   }
 
-  Picoseconds unloaded(std::uint64_t bytes) const override { return latency_ + alone(bytes); }
+  Picoseconds unloaded(std::uint64_t bytes) const override {
+    return stage_.latency() + stage_.alone(bytes);
+  }
   Picoseconds busy() const override { return share_.busy(); }
 
  private:
-  Picoseconds alone(std::uint64_t bytes) const {
-    return static_cast<Picoseconds>(std::llround(static_cast<double>(bytes) / bytes_per_ps_));
-  }
-
-  // Each at the time it became ready; whatever was complete before then has been taken already.
-  void admit(Picoseconds now) {
-    earliest_ = std::numeric_limits<Picoseconds>::max();
-    while (!waiting_.empty() && waiting_.front().ready <= now) {
-      const Waiting& w = waiting_.front();
-      share_.add(w.ready, w.requester, w.bytes, w.token);
-      waiting_.pop_front();
-    }
-    for (const Waiting& w : waiting_) earliest_ = std::min(earliest_, w.ready + alone(w.bytes));
-  }
-
-  struct Waiting {
-    Picoseconds ready;
-    std::uint64_t bytes;
-    std::uint32_t requester, token;
-  };
-  Picoseconds latency_;
-  double bytes_per_ps_;
-  Picoseconds earliest_ = std::numeric_limits<Picoseconds>::max();  // of those that wait
-  std::deque<Waiting> waiting_;  // in order of readiness, the latency being constant
+  LatencyStage stage_;
   FairShare share_;
 };
 
 }  // namespace
 
-std::unique_ptr<DramModel> make_dram_model(const DramConfig& config) {
+std::unique_ptr<DramModel> make_dram_model(const DramConfig& config,
+                                           const std::shared_ptr<MixRates>& rates) {
   if (config.model == "bandwidth") {
     if (!(config.bandwidth.value() > 0)) {
       throw InputError("dram.bandwidth must be above zero");
     }
     return std::make_unique<BandwidthModel>(config);
+  }
+  if (config.model == "banked" && config.streams == DramStreams::averaged) {
+    return make_averaged_model(config.part,
+                               rates != nullptr ? rates : std::make_shared<MixRates>(config.part));
   }
   if (config.model == "banked") return make_banked_model(config.part);
   throw InputError("dram.model: '" + config.model + "' is not known; allowed: bandwidth, banked");

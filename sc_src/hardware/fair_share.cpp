@@ -15,6 +15,11 @@ void FairShare::advance(Picoseconds now) {
   last_ = now;
 }
 
+void FairShare::set_rate(Picoseconds now, double bytes_per_ps) {
+  advance(now);
+  rate_ = bytes_per_ps;
+}
+
 void FairShare::push_head(std::uint32_t flow, double finish) {
   heads_.push_back({finish, order_++, flow});
   std::push_heap(heads_.begin(), heads_.end());

@@ -58,15 +58,35 @@ void MemorySystem::add_tier(Tier& tier, const std::string& name, const MachineCo
 
 void MemorySystem::start(Picoseconds now, const MemoryRequest& request) {
   ++under_way_[request.tile][request.write ? 1 : 0];
+  if (request.sharers != kNone) return meet(now, request);
+  enqueue(now, request, add_transfer(now, request));
+}
+
+std::uint32_t MemorySystem::add_transfer(Picoseconds now, const MemoryRequest& request) {
+  const std::uint32_t transfer = transfers_.allocate();
+  transfers_.all[transfer] = {request.tile,
+                              request.token,
+                              0,
+                              0,
+                              client_,
+                              now,
+                              request.space == Space::host ? Cause::offload : Cause::memory,
+                              false,
+                              kNoTransfer};
+  return transfer;
+}
+
+void MemorySystem::enqueue(Picoseconds now, const MemoryRequest& request, std::uint32_t transfer) {
   if (!queues_.empty()) {
+    transfers_.all[transfer].queued = true;
     Queue& q = queues_[request.tile];
     if (q.active == outstanding_) {
-      q.waiting.emplace_back(request, now);
+      q.waiting.emplace_back(request, transfer);
       return;
     }
     ++q.active;
   }
-  begin(now, request, now);
+  begin(now, request, transfer);
 }
 
 void MemorySystem::begin_next(Picoseconds now, std::uint32_t tile) {
@@ -75,24 +95,16 @@ void MemorySystem::begin_next(Picoseconds now, std::uint32_t tile) {
     --q.active;
     return;
   }
-  const auto [request, issued] = q.waiting.front();
+  const auto [request, transfer] = q.waiting.front();
   q.waiting.pop_front();
-  begin(now, request, issued);
+  begin(now, request, transfer);
 }
 
-void MemorySystem::begin(Picoseconds now, const MemoryRequest& request, Picoseconds issued) {
+void MemorySystem::begin(Picoseconds now, const MemoryRequest& request, std::uint32_t transfer) {
   const std::uint32_t tile = request.tile;
   const bool write = request.write;
   const TargetRange all = targets(tier(request.space), tile);
   const std::uint64_t count = all.size(), burst = network_.burst();
-  const std::uint32_t transfer = transfers_.allocate();
-  transfers_.all[transfer] = {tile,
-                              request.token,
-                              0,
-                              0,
-                              client_,
-                              issued,
-                              request.space == Space::host ? Cause::offload : Cause::memory};
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t own = share(request.bytes, count, i), first = share(request.head, count, i);
     if (own == 0) break;
@@ -122,7 +134,18 @@ void MemorySystem::begin(Picoseconds now, const MemoryRequest& request, Picoseco
     } else {
       part = add(own, 0, kNoPart, false);
     }
-    send(now, part);
+    send(request.sharers == kNone
+             ? now
+             : last_request(now, request, transfer, static_cast<std::uint32_t>(i)) -
+                   targets_[target].there.latency,
+         part);
+  }
+  const Transfer& own = transfers_.all[transfer];
+  for (std::uint32_t other = own.next; other != kNoTransfer;) {
+    Transfer& t = transfers_.all[other];
+    t.parts = own.parts;
+    t.heads = own.heads;
+    other = t.next;
   }
 }
 
@@ -170,7 +193,8 @@ void MemorySystem::access(Picoseconds now, std::uint32_t tile, tlm::tlm_generic_
                           MemoryClient& client, std::uint32_t token) {
   const std::uint32_t transfer = transfers_.allocate();
   transfers_.all[transfer] = {
-      tile, token, static_cast<std::uint32_t>(pieces.size()), 0, &client, now, Cause::memory};
+      tile,  token,      static_cast<std::uint32_t>(pieces.size()), 0, &client, now, Cause::memory,
+      false, kNoTransfer};
   for (const AccessPiece& piece : pieces) {
     const std::uint32_t origin = origins_.allocate();
     origins_.all[origin] = {&payload, enables, piece.address, piece.offset};
@@ -259,19 +283,27 @@ void MemorySystem::handle(Picoseconds now, EventClass type, std::uint32_t, const
 void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
   const Part& p = parts_.all[part];
   const Target& target = targets_[p.target];
-  const std::uint32_t site = target.site;
-  const Path& path = target.back;
   DramStatistics& stats = stats_[target.controller];
   (p.write ? stats.bytes_written : stats.bytes_read) += p.bytes;
   for (Probe* probe : work_probes_) {
     const bool host = target.controller >= tiers_[1].first_controller;
     probe->memory_moved({host ? Space::host : Space::dram, p.write, p.origin != kNoOrigin, p.bytes,
-                         std::min(p.first_byte, now), now});
+                         std::min(p.first_byte, now), now, count_tiles(p.transfer)});
   }
   if (p.write) {
-    queue_.push(std::max(now, p.tail) + path.latency, EventClass::memory_done, p.tile, 0, part);
+    queue_.push(std::max(now, p.tail) + target.back.latency, EventClass::memory_done, p.tile, 0,
+                part);
     return;
   }
+  if (transfers_.all[p.transfer].next != kNoTransfer) return share_out(now, part);
+  Picoseconds lead = 0;
+  if (Packet* packet = pack(now, part, lead)) network_.inject(*packet, now, lead);
+}
+
+Packet* MemorySystem::pack(Picoseconds now, std::uint32_t part, Picoseconds& lead) {
+  const Part& p = parts_.all[part];
+  const Target& target = targets_[p.target];
+  const Path& path = target.back;
   if (p.rest != kNoPart) {
     Part& rest = parts_.all[p.rest];
     rest.first_byte = std::min(rest.first_byte, p.first_byte);
@@ -282,27 +314,27 @@ void MemorySystem::responded(Picoseconds now, std::uint32_t part) {
         std::max(now, p.first_byte + serial) +
         whole_picoseconds(static_cast<double>(p.bytes) * path.stored_ps_per_byte);
     queue_.push(tail + path.latency, EventClass::memory_done, p.tile, 0, part);
-    return;
+    return nullptr;
   }
-  if (site == p.tile) {
+  if (target.site == p.tile) {
     queue_.push(now, EventClass::memory_done, p.tile, 0, part);
-    return;
+    return nullptr;
   }
   // The data, with that of the head, has been streaming out since its first byte moved, at the pace
   // of the slowest link of its way: only then is the tail of the packet where the controller has
   // just put it.
   const std::uint64_t bytes = p.bytes + p.carried;
   const auto serial = whole_picoseconds(static_cast<double>(bytes) * path.ps_per_byte);
-  const Picoseconds lead = std::min(serial, now - p.first_byte);
+  lead = std::min(serial, now - p.first_byte);
   Packet& packet = network_.allocate();
   packet.bytes = bytes;
-  packet.source = site;
+  packet.source = target.site;
   packet.destination = p.tile;
   packet.link = part;
   packet.channel = 0;
   packet.kind = PacketKind::read_data;
   packet.cause = Cause::memory;
-  network_.inject(packet, now, lead);
+  return &packet;
 }
 
 void MemorySystem::part_done(Picoseconds now, std::uint32_t part) {
@@ -319,7 +351,7 @@ void MemorySystem::part_done(Picoseconds now, std::uint32_t part) {
   }
   if (now_at.parts > 0) return;
   transfers_.free.push_back(index);
-  if (!queues_.empty() && origin == kNoOrigin) begin_next(now, now_at.tile);
+  if (now_at.queued) begin_next(now, now_at.tile);
   if (latencies_ != nullptr && origin == kNoOrigin) {
     (*latencies_)[static_cast<std::size_t>(now_at.cause)].add(now - now_at.started);
   }

@@ -57,7 +57,16 @@ MessageNetwork::MessageNetwork(const MachineConfig& machine, EventQueue& queue)
     inputs_[node].queue = &queue;
     inputs_[node].node = node;
   }
-  queue.attach(EventClass::arrival, *this);
+  copies_nothing_ = !machine.noc.multicast ? "the network of the machine does not copy packets "
+                                             "(noc.multicast)"
+                    : switching_ == Switching::circuit
+                        ? "noc.switching 'circuit' holds one way at a time, which does not part"
+                        : "";
+  if (copies_nothing_.empty()) {
+    queue.attach(EventClass::arrival, copying_arrivals_);
+  } else {
+    queue.attach(EventClass::arrival, *this);
+  }
 }
 
 void MessageNetwork::route_grid(const MachineConfig& machine) {
@@ -206,9 +215,9 @@ void MessageNetwork::connect_circuit(Packet& p, Picoseconds now) {
   links_[circuit_.back()].out->nb_transport_fw(transfer_, phase, delay);
 }
 
-void MessageNetwork::forward(std::uint32_t node, Packet& p, Picoseconds now) {
+/// A packet's head takes a link. Part of forward() above all, so it shall stand there.
+[[gnu::always_inline]] inline void MessageNetwork::claim(Link& link, Packet& p, Picoseconds now) {
   const Picoseconds head = now - p.lead;
-  Link& link = links_[next_link(node, p, head)];
   const LinkTiming& timing = timing_[link.kind];
   constexpr std::uint32_t kOne = 1u << 24, kMask = kOne - 1;
 
@@ -246,6 +255,10 @@ void MessageNetwork::forward(std::uint32_t node, Packet& p, Picoseconds now) {
   link.out->nb_transport_fw(transfer_, phase, delay);
 }
 
+void MessageNetwork::forward(std::uint32_t node, Packet& p, Picoseconds now) {
+  claim(links_[next_link(node, p, now - p.lead)], p, now);
+}
+
 /// Out of line, to keep it out of the way of those whom nobody watches.
 [[gnu::cold]] void MessageNetwork::tell_claim(Picoseconds now, const Link& link, Picoseconds head,
                                               Picoseconds start, const Packet& p) {
@@ -270,12 +283,21 @@ tlm::tlm_sync_enum MessageNetwork::Input::nb_transport_fw(LinkTransfer& t, LinkP
   return tlm::TLM_ACCEPTED;
 }
 
-void MessageNetwork::handle(Picoseconds now, EventClass, std::uint32_t node, const Event* events,
+template <bool copying>
+inline void MessageNetwork::pass(std::uint32_t node, Packet& p, Picoseconds now) {
+  if constexpr (copying) {
+    if (p.kind == PacketKind::copied) return branch(node, p, now);
+  }
+  forward(node, p, now);
+}
+
+template <bool copying>
+void MessageNetwork::arrive(Picoseconds now, std::uint32_t node, const Event* events,
                             std::size_t count) {
   if (count == 1) {
     Packet& p = pool_[static_cast<std::uint32_t>(events->slot())];
     last_port_[node] = p.port;
-    forward(node, p, now);
+    pass<copying>(node, p, now);
     return;
   }
   // Round robin over the ports, starting after the one served last; first come first served within
@@ -290,7 +312,65 @@ void MessageNetwork::handle(Picoseconds now, EventClass, std::uint32_t node, con
     return a.rank != b.rank ? a.rank < b.rank : a.packet->sequence < b.packet->sequence;
   });
   last_port_[node] = turns_.back().packet->port;
-  for (const Turn& turn : turns_) forward(node, *turn.packet, now);
+  for (const Turn& turn : turns_) pass<copying>(node, *turn.packet, now);
+}
+
+std::string MessageNetwork::copies_nothing() const { return copies_nothing_; }
+
+void MessageNetwork::inject(const std::vector<Packet*>& copies, Picoseconds now, Picoseconds lead) {
+  Packet& first = *copies.front();
+  if (copies.size() == 1) return inject(first, now, lead);
+  first.way = 0;
+  if (!injected_.empty()) routing_->draw(first, injected_[first.source]++);
+  first.tail = first.injected = now;
+  first.lead = lead;
+  for (Packet* p : copies) {
+    p->way = first.way;
+    if (!table_) aim(*p, p->source, p->destination);
+    p->injected = now;
+    p->sequence = sequence_++;
+    p->arrived = false;
+    if (p->slot >= companions_.size()) companions_.resize(p->slot + 1, kNil);
+  }
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    companions_[copies[i]->slot] = i + 1 < copies.size() ? copies[i + 1]->slot : kNil;
+  }
+  branch(first.source, first, now);
+}
+
+/// A packet that stands for its companions too is at a router: each goes on from here, those that
+/// leave by one link as one.
+void MessageNetwork::branch(std::uint32_t node, Packet& leader, Picoseconds now) {
+  const Picoseconds head = now - leader.lead;
+  const unsigned port = std::min<unsigned>(leader.port, 7);
+  branches_.clear();
+  for (std::uint32_t slot = leader.slot; slot != kNil; slot = companions_[slot]) {
+    Packet& p = pool_[slot];
+    p.tail = leader.tail;
+    p.lead = leader.lead;
+    p.kind = PacketKind::read_data;
+    if (p.destination == node) {
+      queue_.push(p.tail, EventClass::delivery, node, port, slot);
+    } else {
+      branches_.push_back({next_link(node, p, head), &p});
+    }
+  }
+  std::stable_sort(branches_.begin(), branches_.end(),
+                   [](const Branch& a, const Branch& b) { return a.link < b.link; });
+  for (auto first = branches_.begin(); first != branches_.end();) {
+    const std::uint32_t number = first->link, end = topology_.link(number).to;
+    const auto last =
+        std::find_if(first, branches_.end(), [&](const Branch& b) { return b.link != number; });
+    // It is led by one that goes on from the next router: one at most does not.
+    if (last - first > 1 && first->packet->destination == end) std::iter_swap(first, first + 1);
+    for (auto b = first; b != last; ++b) {
+      companions_[b->packet->slot] = b + 1 != last ? (b + 1)->packet->slot : kNil;
+    }
+    Packet& p = *first->packet;
+    if (last - first > 1) p.kind = PacketKind::copied;
+    first = last;
+    claim(links_[number], p, now);
+  }
 }
 
 IdVector<LinkId, LinkStatistics> MessageNetwork::statistics() const {

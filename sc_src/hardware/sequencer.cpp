@@ -75,6 +75,7 @@ Sequencer::Sequencer(const MachineConfig& machine, const Program& program, Event
   }
 
   build_cores();
+  join_sharers();
   queue.attach(EventClass::delivery, *this);
   queue.attach(EventClass::compute, *this);
   memory.set_client(*this);
@@ -125,6 +126,21 @@ void Sequencer::build_cores() {
       if (c.calls > 0 || c.beside != kNil) c.state = static_cast<std::uint8_t>(TileState::bubble);
     }
   }
+}
+
+void Sequencer::join_sharers() {
+  for (const SharingSet& set : sharing_sets(program_)) {
+    std::vector<std::uint32_t> tiles;
+    for (const TileId t : set.tiles) tiles.push_back(index(t));
+    const std::uint32_t sharers = memory_.add_sharers(tiles, set.space);
+    for (const std::uint32_t t : tiles) sharers_[{t, set.table, set.space}] = sharers;
+  }
+}
+
+/// kNone for a tile that shares its loads by that table with no other.
+std::uint32_t Sequencer::sharers_of(std::uint32_t tile, const Instruction& load) const {
+  const auto it = sharers_.find({tile, load.operand, load.space});
+  return it != sharers_.end() ? it->second : kNone;
 }
 
 void Sequencer::check(const MachineConfig& machine) const {
@@ -304,7 +320,11 @@ bool Sequencer::deliver(std::uint32_t tile, Core& c, Packet& p) {
       append(mailbox(tile, channel), p);
     }
   }
-  if (!awaited) return true;
+  c.waiting += p.bytes;
+  if (!awaited) {
+    c.waiting_peak = std::max(c.waiting_peak, c.waiting);
+    return true;
+  }
   Core& r = *receiver;
   const std::uint32_t matrix = r.blocked[0], vector = r.blocked[1];
   r.ready |= bit(Engine::net_recv);
@@ -485,6 +505,7 @@ void Sequencer::advance(Picoseconds now, std::uint32_t tile, Core& c, unsigned e
         request.write = ins.op == Opcode::store;
         request.background = c.background;
         request.space = ins.space;
+        if (ins.shared) request.sharers = sharers_of(tile, ins);
         if (ins.cause == Cause::offload) depart(now, tile, ins.cause);
         memory_.start(now, request);
         if (!sram_shares_.empty() && c.background) {
@@ -662,6 +683,7 @@ bool Sequencer::receive(std::uint32_t tile, Core& c, const Segment& segment,
                      (cores_[p.source].group ? " of " + cores_[p.source].group->name : ""));
   }
   c.received += bytes;
+  cores_[tile].waiting -= bytes;
   network_.free(p);
   return true;
 }

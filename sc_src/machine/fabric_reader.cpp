@@ -60,6 +60,12 @@ void read_cluster(const Section& cluster, MachineConfig& m) {
     const LinkConfig nic = read_port(cluster, "nic_", m);
     const LinkConfig uplink{nic.bandwidth, read_latency(cluster, "fabric_latency", nic.latency)};
     const double taper = cluster.number("taper", 1, 1e6, 1);
+    for (const char* key : {"nodes_per_leaf", "fabric_latency"}) {
+      if (taper > 1 || !cluster.has(key)) continue;
+      cluster.fail(key,
+                   "without a taper one switch joins all nodes, and there are no leaf switches; "
+                   "wanted: a taper above 1, or no such key");
+    }
     const int per_leaf =
         std::min(nodes, static_cast<int>(cluster.integer("nodes_per_leaf", 1, 65536, 1)));
     const double cores = devices * per_leaf / taper;

@@ -48,6 +48,7 @@ std::vector<std::string> schema_keys() {
                                 "noc.routing",
                                 "noc.routing_seed",
                                 "noc.switching",
+                                "noc.multicast",
                                 "noc.flit.clock",
                                 "noc.flit.vcs",
                                 "noc.flit.buffer",
@@ -197,6 +198,12 @@ void read_noc(const Section& noc, MachineConfig& m) {
     read_flit_routers(noc.section("flit"), m.noc.flit);
   }
   m.noc.switching = read_name(noc, "switching", {"cut-through", "store-and-forward", "circuit"});
+  m.noc.multicast = noc.flag("multicast", false);
+  if (m.noc.multicast && m.noc.switching == "circuit") {
+    noc.fail("multicast",
+             "with noc.switching 'circuit' a message holds one way, which does not part; allowed "
+             "with cut-through and store-and-forward");
+  }
 }
 
 /// The memory file that `dram.memory` names, beside the platform file, and what goes with it.
@@ -211,6 +218,8 @@ void read_banked(const Section& dram, const Document& document, MachineConfig& m
     dram.fail("parts", fmt::format("the mapping of {} has no channel field to spread over {} parts",
                                    d.part.name, d.part.channels));
   }
+  d.streams = dram.choice<DramStreams>(
+      "streams", {{"exact", DramStreams::exact}, {"averaged", DramStreams::averaged}}, "exact");
   d.bandwidth = d.part.bandwidth();
   d.capacity = d.part.capacity();
   d.latency = d.part.latency();

@@ -118,10 +118,12 @@ void add_tile(const EnergyModel& model, const MachineConfig& machine,
     to[EnergyModel::kVector] += model.vector(formats[f], t.elements[f]);
   }
   to[EnergyModel::kSram] += model.sram(t.sram_read(), t.sram_written());
-  to[EnergyModel::kDram] += model.memory(Space::dram, static_cast<double>(t.dram_read),
-                                         static_cast<double>(t.dram_written));
-  to[EnergyModel::kHost] += model.memory(Space::host, static_cast<double>(t.host_read),
-                                         static_cast<double>(t.host_written));
+  to[EnergyModel::kDram] +=
+      model.memory(Space::dram, static_cast<double>(t.dram_read - t.dram_shared),
+                   static_cast<double>(t.dram_written));
+  to[EnergyModel::kHost] +=
+      model.memory(Space::host, static_cast<double>(t.host_read - t.host_shared),
+                   static_cast<double>(t.host_written));
   to[model.idle_tiles()] += machine.energy->idle.tile * time;
 }
 
@@ -130,7 +132,7 @@ Joules foreign_memory(const EnergyModel& model, Space space, const ProgramWork& 
                       const IdVector<DramId, DramStatistics>& controllers) {
   Traffic rest = traffic(controllers);
   for (const TileWork& t : work.tiles) {
-    rest.read -= space == Space::host ? t.host_read : t.dram_read;
+    rest.read -= space == Space::host ? t.host_read - t.host_shared : t.dram_read - t.dram_shared;
     rest.written -= space == Space::host ? t.host_written : t.dram_written;
   }
   return model.memory(space, static_cast<double>(rest.read), static_cast<double>(rest.written));

@@ -188,7 +188,9 @@ std::string json_report(const Result& r) {
                      {"dram_fullest", r.memory.dram_where},
                      {"host_peak_bytes", whole(r.memory.host)},
                      {"host_capacity_bytes", whole(r.memory.host_capacity)},
-                     {"host_fullest", r.memory.host_where}};
+                     {"host_fullest", r.memory.host_where},
+                     {"messages_waiting_peak_bytes", whole(r.memory.waiting)},
+                     {"messages_waiting_fullest", r.memory.waiting_where}};
   j["traffic_bytes"] = Json::object();
   for (int c = 0; c < kCauses; ++c) {
     j["traffic_bytes"][to_string(static_cast<Cause>(c))] =

@@ -93,8 +93,9 @@ void Power::memory_moved(const MemoryMove& move) {
   parts_->add(move.space == Space::host ? EnergyModel::kHost : EnergyModel::kDram,
               parts_->model.memory(move.space, read, written), move.start, move.end);
   if (move.foreign) return;
-  // What a memory reads is written into the SRAM.
-  parts_->add(EnergyModel::kSram, parts_->model.sram(written, read), move.start, move.end);
+  // What a memory reads is written into the SRAM of every tile that gets it.
+  parts_->add(EnergyModel::kSram, parts_->model.sram(written, read * move.tiles), move.start,
+              move.end);
 }
 
 void Power::link_claimed(Picoseconds, std::uint32_t link, Picoseconds, Picoseconds start,

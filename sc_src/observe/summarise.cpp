@@ -153,14 +153,18 @@ void bytes_moved(const Controllers& c, Bytes& read, Bytes& written) {
 MemoryPeaks memory_peaks(const MachineConfig& machine, const RunStatistics& run) {
   MemoryPeaks m;
   m.sram_capacity = machine.sram.capacity;
-  std::uint64_t most = 0;
-  for (std::size_t i = 0; i < run.tiles.size(); ++i) {
-    const auto t = static_cast<TileId>(i);
-    if (run.tiles[t].sram_peak <= most) continue;
-    most = run.tiles[t].sram_peak;
-    m.sram_where = "tile " + machine.node_name(t);
-  }
-  m.sram = Bytes(static_cast<double>(most));
+  const auto find_most = [&](std::uint64_t TileStatistics::*of, Bytes& bytes, std::string& where) {
+    std::uint64_t most = 0;
+    for (std::size_t i = 0; i < run.tiles.size(); ++i) {
+      const auto t = static_cast<TileId>(i);
+      if (run.tiles[t].*of <= most) continue;
+      most = run.tiles[t].*of;
+      where = "tile " + machine.node_name(t);
+    }
+    bytes = Bytes(static_cast<double>(most));
+  };
+  find_most(&TileStatistics::sram_peak, m.sram, m.sram_where);
+  find_most(&TileStatistics::waiting_peak, m.waiting, m.waiting_where);
   return m;
 }
 

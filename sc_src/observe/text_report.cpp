@@ -120,9 +120,11 @@ void headline(Out out, const Result& r) {
   const auto rate = [t](double amount) { return t > 0 ? amount / t : 0; };
   fmt::format_to(out, "Iteration time    {:>12}", to_string(r.iteration_time));
   if (r.samples > 0) {
-    fmt::format_to(out, "   for {} samples, {} tokens\n", r.samples, engineering(r.tokens));
-    fmt::format_to(out, "Throughput        {:>12.4g} samples/s, {} tokens/s\n", rate(r.samples),
-                   engineering(rate(r.tokens)));
+    fmt::format_to(out, "   for {} samples", r.samples);
+    if (r.tokens > 0) fmt::format_to(out, ", {} tokens", engineering(r.tokens));
+    fmt::format_to(out, "\nThroughput        {:>12.4g} samples/s", rate(r.samples));
+    if (r.tokens > 0) fmt::format_to(out, ", {} tokens/s", engineering(rate(r.tokens)));
+    fmt::format_to(out, "\n");
   } else {
     fmt::format_to(out, "\n");
   }
@@ -498,6 +500,10 @@ void resources(Out out, const Result& r) {
   memory(out, "SRAM", r.memory.sram, r.memory.sram_capacity, r.memory.sram_where);
   memory(out, "DRAM", r.memory.dram, r.memory.dram_capacity, r.memory.dram_where);
   memory(out, "host", r.memory.host, r.memory.host_capacity, r.memory.host_where);
+  if (r.memory.waiting > Bytes(0)) {
+    fmt::format_to(out, "  messages that waited for their receive: {} at most: {}\n",
+                   to_string(r.memory.waiting), r.memory.waiting_where);
+  }
   std::string traffic = "bytes injected:";
   for (int i = 0; i < kCauses; ++i) {
     const auto c = static_cast<Cause>(i);

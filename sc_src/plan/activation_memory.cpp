@@ -137,4 +137,16 @@ KeptBytes peak_kept(const StageOrder& order,
   return peak;
 }
 
+std::int64_t peak_kept_and_waiting(const StageOrder& order,
+                                   const std::function<const SlotMemory&(const Slot&)>& slot_memory,
+                                   const std::vector<std::int64_t>& waiting) {
+  std::int64_t kept = 0, peak = waiting.front();
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const SlotMemory& memory = slot_memory(order[i]);
+    peak = std::max(peak, kept + memory.highest_saved + waiting[i + 1]);
+    kept += saved_bytes(memory.net);
+  }
+  return peak;
+}
+
 }  // namespace tilewright

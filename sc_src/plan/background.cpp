@@ -124,7 +124,9 @@ BackgroundPlan plan_background(const std::vector<StateUse>& calls, const Shardin
   return plan;
 }
 
-KeptPeak peak_kept_beside(const std::vector<CallMemory>& memory, const BackgroundPlan& background) {
+KeptPeak peak_kept_beside(const std::vector<CallMemory>& memory,
+                          const std::vector<std::int64_t>& waiting,
+                          const BackgroundPlan& background) {
   constexpr auto kStash = static_cast<std::size_t>(Kept::stash);
   const std::vector<StateMove>& moves = background.moves;
   const auto moved_in = [](const StateMove& m) { return m.kind == Kind::stash_in ? m.bytes : 0; };
@@ -149,6 +151,7 @@ KeptPeak peak_kept_beside(const std::vector<CallMemory>& memory, const Backgroun
       const bool under_way = m < moves.size() && moves[m].after <= c;
       if (under_way) now[kStash] += moved_in(moves[m]);
       if (saved_bytes(now) > saved_bytes(peak.near)) peak.near = now;
+      peak.with_messages = std::max(peak.with_messages, saved_bytes(now) + waiting[c]);
       if (!under_way) break;
       now[kStash] -= moved_out(moves[m]);
     }

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <cmath>
 #include <tuple>
-#include <vector>
 
 #include <tilewright/plan/blocking.h>
+
+#include "block_grid.h"
 
 namespace tilewright {
 namespace {
@@ -118,6 +118,9 @@ class Search {
     stream_.alone = in_place ? r.c_read + store : 0;
     stream_.load = in_place ? load - r.c_read : load;
     stream_.store = in_place ? 0 : store;
+    stream_.spared =
+        o_.other_spared + static_cast<std::int64_t>(o_.a_spared * static_cast<double>(r.a_traffic) +
+                                                    o_.b_spared * static_cast<double>(r.b_traffic));
     stream_.sram = r.sram + o_.other_sram;
     if (rates_.sram.contention) stream_.sram = stream_.sram + transfers(load, store);
     const auto rank =
@@ -155,21 +158,6 @@ class Search {
   std::tuple<double, std::int64_t, std::int64_t> rank_;
 };
 
-/// Block sizes ⌈extent / count⌉ for every count up to 16 and 16 to the octave beyond, largest
-/// first.
-std::vector<std::int64_t> grid(std::int64_t extent) {
-  constexpr double kPerOctave = 16;
-  std::vector<std::int64_t> blocks;
-  double at = 1;
-  for (;;) {
-    const auto count = static_cast<std::int64_t>(std::llround(at));
-    const std::int64_t block = ceil_div(extent, std::min(count, extent));
-    if (blocks.empty() || block < blocks.back()) blocks.push_back(block);
-    if (block == 1) return blocks;
-    at = at < kPerOctave ? at + 1 : at * std::exp2(1 / kPerOctave);
-  }
-}
-
 }  // namespace
 
 std::string to_string(LoopOrder order) {
@@ -205,14 +193,19 @@ double streamed_seconds(const Stream& stream, const StreamRates& rates) {
   const auto load = static_cast<double>(stream.load), store = static_cast<double>(stream.store);
   const auto over = [](double bytes, double rate) { return bytes > 0 ? bytes / rate : 0.0; };
   const auto alone = [&](double bytes) { return over(bytes, std::min(rates.dram, rates.way)); };
+  // What several tiles load together the DRAM moves once, and each one's way all of it.
+  const double moved = load > 0 ? 1 - static_cast<double>(stream.spared) / load : 1;
+  const auto loading = [&](double bytes) {
+    return std::max(over(bytes * moved, rates.dram), over(bytes, rates.way));
+  };
   const auto steps = static_cast<double>(stream.pipelining.steps);
   const double engines =
       std::max(stream.engine_seconds, rates.sram.seconds(static_cast<double>(stream.sram.read),
                                                          static_cast<double>(stream.sram.written)));
   const double last = store / steps, early = store - last;
   // A controller takes what a tile stores ahead of what it loads at the same time.
-  const double dram = std::max(over(early, rates.dram) + alone(load), over(early, rates.way));
-  return std::max(alone(static_cast<double>(stream.pipelining.fill)) + engines,
+  const double dram = std::max(over(early, rates.dram) + loading(load), over(early, rates.way));
+  return std::max(loading(static_cast<double>(stream.pipelining.fill)) + engines,
                   dram + engines / steps) +
          alone(last) +
          (stream.alone > 0 ? alone(static_cast<double>(stream.alone)) + rates.latency : 0);
@@ -226,7 +219,7 @@ Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t
   }
   const std::int64_t shallow =
       std::min(gemm.k, smallest_depth(std::max(operands.a_bytes, operands.b_bytes)));
-  for (const std::int64_t nb : grid(gemm.n)) {
+  for (const std::int64_t nb : block_sizes(gemm.n)) {
     search.consider_tallest(LoopOrder::output_stationary, nb, shallow);
     search.consider_tallest(LoopOrder::a_panel, nb, gemm.k);
     search.consider_tallest(LoopOrder::b_panel, nb, gemm.k);
@@ -234,7 +227,7 @@ Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t
   // Spilled partial sums pay only when one operand is far larger than C: blocks of the stationary
   // operand as deep as fits, the streamed dimension shallow.
   const std::int64_t mb = std::min(gemm.m, kThin), nb = std::min(gemm.n, kThin);
-  for (const std::int64_t kb : grid(gemm.k)) {
+  for (const std::int64_t kb : block_sizes(gemm.k)) {
     search.consider(LoopOrder::weight_stationary, mb, gemm.n, kb);
     search.consider(LoopOrder::weight_stationary, mb, nb, kb);
     search.consider(LoopOrder::input_stationary, gemm.m, nb, kb);
@@ -255,6 +248,7 @@ bool BlockingCache::Key::operator<(const Key& o) const {
                         p.c_resident, p.accumulate, p.a_made),
         std::make_tuple(p.a_total, p.b_total, p.c_total, p.other_loads, p.other_stores,
                         p.other_sram.read, p.other_sram.written, engine.read, engine.written),
+        std::make_tuple(p.a_spared, p.b_spared, p.other_spared),
         std::make_tuple(k.sram_free, k.engine_seconds, r.dram, r.way, r.latency,
                         r.sram.bandwidth.value(), r.sram.read.value(), r.sram.write.value(),
                         r.sram.contention));

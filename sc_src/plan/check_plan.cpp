@@ -10,17 +10,12 @@
 #include <tilewright/plan/partition.h>
 #include <tilewright/plan/plan.h>
 
+#include "check_convnet.h"
 #include "key_value_copies.h"
+#include "plan_error.h"
 
 namespace tilewright {
 namespace {
-
-/// `where` is empty in a plan that was not read from a file.
-[[noreturn]] void fail(const PlanConfig& plan, const std::string& where, const std::string& key,
-                       const std::string& message) {
-  throw InputError(fmt::format(
-      "{}: {}", where.empty() ? fmt::format("plan '{}': {}", plan.name, key) : where, message));
-}
 
 const Operator* find(const Graph& graph, OpRole role) {
   for (const Block& block : graph.blocks) {
@@ -144,7 +139,8 @@ void check_extents(const PlanConfig& plan, const Graph& graph, const Splits& spl
             (op.role == OpRole::embedding && dim == Dim::red) ||
             ((op.role == OpRole::head || op.role == OpRole::loss) && dim == Dim::col);
         if (parts == 1 || extent % parts == 0 || vocabulary || !has_dimension(op, dim)) continue;
-        const char* what = dim == Dim::row     ? "tokens of a sample"
+        const char* what = dim == Dim::row
+                               ? graph.of_images() ? "pixels of an image" : "tokens of a sample"
                            : dim == Dim::batch ? "samples of a micro-batch"
                                                : to_string(dim);
         fail(plan, plan.context > 1 && dim == Dim::row ? plan.where_context : plan.where_partition,
@@ -258,6 +254,29 @@ void check_recomputation(const PlanConfig& plan, const Graph& graph) {
       fail(plan, plan.where_recomputation, "recomputation",
            fmt::format("model '{}' has no operator '{}'", graph.model, to_string(role)));
     }
+  }
+}
+
+/// Where tiles can load together what their ranks hold alike.
+void check_multicast(const PlanConfig& plan, const MachineConfig& machine) {
+  if (!plan.multicast) return;
+  const auto refuse = [&](const std::string& message) {
+    fail(plan, plan.where_multicast, "multicast", message + "; wanted: false");
+  };
+  if (plan.tensor == 1) {
+    refuse("tensor ranks load together what all of them hold, and parallelism.tensor is 1");
+  }
+  if (plan.tensor_shape.size() > 1) {
+    refuse("of tensor groups with several axes no data is kept together");
+  }
+  if (!machine.noc.multicast) {
+    refuse(
+        fmt::format("the network of machine '{}' copies no data; with noc.multicast: true it "
+                    "does",
+                    machine.name));
+  }
+  if (machine.dram.sites.empty()) {
+    refuse(fmt::format("machine '{}' has no DRAM to load from", machine.name));
   }
 }
 
@@ -384,6 +403,8 @@ void check_plan(const PlanConfig& plan, const Graph& graph, const MachineConfig&
                     plan.pipeline, plan.tensor, plan.data, plan.context, plan.expert));
   }
   check_batch(plan);
+  const Splits splits = make_splits(plan, graph);
+  check_convnet(plan, graph, splits);
   if (plan.sequence != 0 && plan.sequence != graph.sequence) {
     fail(plan, plan.where_sequence, "sequence",
          fmt::format("the plan asks for {} tokens, the graph of model '{}' was built for {}",
@@ -392,7 +413,6 @@ void check_plan(const PlanConfig& plan, const Graph& graph, const MachineConfig&
   check_cuts(plan, graph);
   check_experts(plan, graph);
   check_zero(plan);
-  const Splits splits = make_splits(plan, graph);
   check_tensor(plan, graph, splits);
   check_extents(plan, graph, splits);
   check_schedule(plan);
@@ -400,6 +420,7 @@ void check_plan(const PlanConfig& plan, const Graph& graph, const MachineConfig&
   check_recomputation(plan, graph);
   check_fusion(plan, graph, splits);
   check_offload(plan, graph, machine);
+  check_multicast(plan, machine);
   check_tiles(plan, machine);
   check_precision(plan, machine);
 }

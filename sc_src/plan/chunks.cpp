@@ -24,7 +24,7 @@ bool over(const Kernel& kernel, AxisSet axes, std::initializer_list<CollectiveKi
 }
 
 bool sums(const Kernel& made, const Kernel& sum, AxisSet axes) {
-  return made.matrix && !made.accumulate && made.writes.size() == 1 &&
+  return made.matrix && !made.convolution && !made.accumulate && made.writes.size() == 1 &&
          over(sum, axes, {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter}) &&
          sum.reads.front().tensor == made.writes.front().tensor;
 }
@@ -33,7 +33,7 @@ bool sums(const Kernel& made, const Kernel& sum, AxisSet axes) {
 /// them.
 bool gathers(const Kernel& gather, const Kernel& reader, AxisSet axes) {
   const auto gradient = [](const Access& w) { return w.cls == TensorClass::gradient; };
-  return over(gather, axes, {CollectiveKind::all_gather}) && reader.matrix &&
+  return over(gather, axes, {CollectiveKind::all_gather}) && reader.matrix && !reader.convolution &&
          std::none_of(reader.writes.begin(), reader.writes.end(), gradient) &&
          reader.gemm.batch == 1 && reader.a.tensor == gather.writes.front().tensor &&
          reader.a.bytes == gather.writes.front().bytes && reader.b.tensor != reader.a.tensor;

@@ -75,15 +75,36 @@ CollectiveAlgorithm CollectiveMembers::algorithm(CollectiveKind kind, AxisSet ax
   const auto [it, added] =
       cheapest_.try_emplace({kind, axes, bytes}, CollectiveChoices::usual(kind));
   if (!added || bytes < 1) return it->second;
+  it->second = cheapest(routes(), first_stage(axes), kind, bytes);
+  return it->second;
+}
+
+const LinkRoutes& CollectiveMembers::routes() {
   if (!routes_) routes_ = std::make_unique<LinkRoutes>(machine_);
-  // The groups of the first stage stand for all.
+  return *routes_;
+}
+
+CollectiveGroups CollectiveMembers::first_stage(AxisSet axes) {
+  const Groups& all = groups(axes);
   CollectiveGroups first{all.shapes, {}, {}};
   for (const Members& m : all.by_stage.front()) {
     first.shape.push_back(m.shape);
     first.members.push_back(tiles(0, m));
   }
-  it->second = cheapest(*routes_, first, kind, bytes);
-  return it->second;
+  return first;
+}
+
+double CollectiveMembers::seconds(CollectiveKind kind, AxisSet axes, std::int64_t bytes) {
+  return estimate(routes(), first_stage(axes), kind, algorithm(kind, axes, bytes), bytes);
+}
+
+double CollectiveMembers::seconds(TileId from, TileId to, std::int64_t bytes) {
+  double latency = 0, per_byte = 0;
+  for (const std::uint32_t link : routes().route(from, to)) {
+    latency += routes().latency(link);
+    per_byte = std::max(per_byte, routes().seconds_per_byte(link));
+  }
+  return latency + static_cast<double>(bytes) * per_byte;
 }
 
 CollectiveSchedule CollectiveMembers::schedule(CollectiveKind kind, AxisSet axes,

@@ -37,6 +37,10 @@ class CollectiveMembers {
   };
   std::map<std::string, Peers> peers(CollectiveKind kind, AxisSet axes, std::int64_t bytes,
                                      int stage);
+  /// Closed-form seconds of that algorithm on idle links, estimate(), on the first stage.
+  double seconds(CollectiveKind kind, AxisSet axes, std::int64_t bytes);
+  /// Seconds of one message on idle links.
+  double seconds(TileId from, TileId to, std::int64_t bytes);
   /// "tensor", "tensor_x context".
   std::string name(AxisSet axes) const;
 
@@ -51,6 +55,9 @@ class CollectiveMembers {
     std::vector<CollectiveGroup> shapes;  ///< different ones
   };
   const Groups& groups(AxisSet axes);
+  const LinkRoutes& routes();
+  /// The groups of the first stage, which stand for all.
+  CollectiveGroups first_stage(AxisSet axes);
   std::vector<TileId> tiles(int stage, const Members& members) const;
   int stage_ranks() const { return placement_.replicas * placement_.group; }
   TileId tile(int stage, int rank) const {

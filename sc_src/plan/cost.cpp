@@ -100,6 +100,7 @@ StreamRates stream_rates(const MachineConfig& machine, const DramConfig& memory,
 /// A kernel's traffic with the DRAM beside its engines, and after them.
 Stream dram_stream(const KernelCost& cost, double engine_seconds) {
   Stream s{engine_seconds, cost.load, cost.store, cost.sram + cost.beside, cost.pipelining};
+  s.spared = cost.spared;
   if (cost.blocking && cost.blocking->in_place) {
     s.alone = cost.blocking->c_read + cost.store;
     s.load -= cost.blocking->c_read;
@@ -120,6 +121,10 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
                        DType precision, const StateBytes& state, const TileRates& rates) {
   SramBytes through_sram;
   Streamed in_sram, in_dram, in_host;
+  std::int64_t shared = 0, results_out = 0;
+  const auto spared_part = [&](const Access& a) {
+    return residency.shares(a) ? 1 - 1.0 / residency.sharers : 0;
+  };
   const auto stream = [&](TensorClass cls) -> Streamed& {
     const Space space = residency.space(cls);
     return space == Space::sram ? in_sram : space == Space::dram ? in_dram : in_host;
@@ -127,29 +132,37 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   for (const Access& r : kernel.reads) {
     through_sram.read += r.bytes;
     stream(r.cls).in += r.bytes;
+    if (residency.shares(r)) shared += r.bytes;
   }
   std::int64_t normalised = 0;
   for (const Access& w : kernel.writes) {
     through_sram.written += w.bytes;
     const bool of_a = !kernel.normalised.empty() && w.tensor == kernel.normalised;
     if (of_a && residency.space(w.cls) != Space::sram) {
-      normalised = w.bytes;
-    } else {
-      stream(w.cls).out += w.bytes;
+      normalised = residency.kept(w);
+      continue;
     }
+    stream(w.cls).out += residency.kept(w);
+    if (residency.space(w.cls) == Space::dram) results_out += w.bytes;
   }
   if (!kernel.normalised.empty()) through_sram.read += kernel.a.bytes;
+  const auto note_shared = [&](KernelCost& cost) {
+    cost.shared_load = shared;
+    cost.spared = shared - kept_part(shared, residency.sharers);
+  };
   const auto [stream_in, stream_out] = in_dram;
   if (kernel.collective) {
     KernelCost cost;
     cost.load = stream_in;
     cost.store = stream_out;
+    note_shared(cost);
     return cost;
   }
   if (!kernel.matrix) {
     KernelCost cost = stream_cost(in_dram, in_host, sram_free);
     cost.sram = through_sram;
     cost.beside = beside(cost, rates.dram.sram);
+    note_shared(cost);
     return cost;
   }
 
@@ -162,22 +175,34 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   o.accumulate =
       kernel.accumulate && !kernel.writes.empty() && !residency[kernel.writes.front().cls];
   o.sum_bytes = std::max(rates.sum_bytes, o.a_bytes);
-  const std::int64_t results = g.batch * g.m * g.n;
+  const auto& convolution = kernel.convolution;
+  const std::int64_t results = convolution ? convolution->c_elements() : g.batch * g.m * g.n;
   o.c_resident = stream_out == 0;
-  o.c_bytes = kernel.accumulate ? state.gradient : static_cast<int>(ceil_div(stream_out, results));
-  o.a_total = kernel.a.bytes;
+  o.c_bytes = kernel.accumulate ? state.gradient : static_cast<int>(ceil_div(results_out, results));
+  o.a_total = convolution ? convolution->a_elements() * o.a_bytes : kernel.a.bytes;
   o.b_total = kernel.b.bytes;
   o.c_total = stream_out;
   o.other_loads = stream_in;
   o.other_stores = normalised;
+  o.other_spared = shared - kept_part(shared, residency.sharers);
+  o.a_spared = spared_part(kernel.a);
+  o.b_spared = spared_part(kernel.b);
   o.other_sram = through_sram;
   if (const auto edges = rates.engines->traffic({g.batch, g.m, g.n, g.k, g.flop()}, o.a_bytes)) {
     o.engine_sram = SramBytes{std::llround(edges->read), std::llround(edges->written)};
   }
 
-  const Blocking& b =
-      rates.blockings->find(g, o, sram_free, engine_seconds(kernel, rates), rates.dram);
+  const double engines = engine_seconds(kernel, rates);
   KernelCost cost;
+  Blocking b;
+  if (convolution) {
+    const ConvolutionBlocking blocked =
+        block_convolution(*convolution, o, sram_free, engines, rates.dram);
+    b = blocked.blocks;
+    cost.pixels = blocked.pixels;
+  } else {
+    b = rates.blockings->find(g, o, sram_free, engines, rates.dram);
+  }
   cost.feasible = b.feasible;
   if (!b.feasible) return cost;
   cost.load = b.a_traffic + b.b_traffic + b.c_read + stream_in;
@@ -187,6 +212,9 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   cost.beside = beside(cost, rates.dram.sram);
   cost.footprint = b.footprint;
   cost.blocking = b;
+  if (residency.shares(kernel.a)) shared += b.a_traffic;
+  if (residency.shares(kernel.b)) shared += b.b_traffic;
+  note_shared(cost);
   return cost;
 }
 

@@ -111,7 +111,7 @@ void KernelBuilder::attention_forward(KernelList& list, Holdings& held, Phase ph
     kernel.matrix = true;
     const RingBlock block = ring_block(ring, i);
     kernel.gemm = attention_gemm(Dim::row, 2, block.keys);
-    kernel.b = {k.tensor, k.cls, k.bytes + v.bytes};
+    kernel.b = {k.tensor, k.cls, k.bytes + v.bytes, k.common && v.common};
     kernel.reads = {q, {v.tensor, v.cls, 0}};
     kernel.vector_elements = elements / block.ways;
     list.read(so_far);

@@ -15,9 +15,10 @@ std::optional<Access> KernelBuilder::existing(Backward& b, const std::string& ac
 }
 
 void KernelBuilder::contribute(Backward& b, const std::string& activation, const Layouts& layouts,
-                               const std::optional<Access>& before) const {
+                               const std::optional<Access>& before,
+                               const std::optional<Edge>& edge) const {
   if (!before && has_gradient(b, activation)) {
-    add_partial(b, activation, layouts);
+    add_partial(b, activation, layouts, edge);
     return;
   }
   // A new tensor, so that a kernel never reads what it writes.
@@ -28,15 +29,19 @@ void KernelBuilder::contribute(Backward& b, const std::string& activation, const
     b.list.kernels.back().vector_elements +=
         static_cast<double>(before->bytes) / bytes_of(o_.precision);
   }
-  b.list.produce({name, TensorClass::temporary, bytes(activation, layouts)});
+  const Access sum = access(name, TensorClass::temporary, activation, layouts);
+  b.list.produce(sum);
+  if (edge) return_edge(b.list, *edge, sum);
   b.gradients.primary[activation] = {name, TensorClass::temporary, layouts};
   drop_copies(b.gradients, activation);
 }
 
-void KernelBuilder::add_partial(Backward& b, const std::string& activation,
-                                const Layouts& layouts) const {
+void KernelBuilder::add_partial(Backward& b, const std::string& activation, const Layouts& layouts,
+                                const std::optional<Edge>& edge) const {
   const std::string name = "d." + activation + ".part";
-  b.list.produce({name, TensorClass::temporary, bytes(activation, layouts)});
+  const Access made = access(name, TensorClass::temporary, activation, layouts);
+  b.list.produce(made);
+  if (edge) return_edge(b.list, *edge, made);
   Holdings part;
   part.primary[name] = {name, TensorClass::temporary, layouts};
   const Layouts sum = without_partial(layouts);
@@ -84,7 +89,7 @@ void KernelBuilder::gemm_backward(Backward& b, const Operator& op) const {
   if (results.empty()) return;
   // The gradients of a fused projection's results are one operand: the first carries the bytes of
   // all, the others are named so that the kernel waits for them too.
-  Access dy{results.front().tensor, TensorClass::temporary, 0};
+  Access dy{results.front().tensor, TensorClass::temporary, 0, results.front().common};
   std::vector<Access> others;
   for (const Access& d : results) {
     dy.bytes += d.bytes;
@@ -96,26 +101,27 @@ void KernelBuilder::gemm_backward(Backward& b, const Operator& op) const {
   const Access x = fetch(weights, weight_saved(b), input.tensor, o_.splits.input_layouts(op, input),
                          Phase::backward, input.tensor);
 
+  const Access beside = fetch_edge(weights, op, input, x, Phase::backward);
   Kernel& w = weights.open(op.name + ".wgrad", Phase::backward);
-  w.matrix = true;
-  w.gemm = {g.batch, g.k, g.n, g.m, g.flop_scale};
+  multiply(w, op, ConvolutionPass::weight_gradient, {g.batch, g.k, g.n, g.m, g.flop_scale});
   w.a = x;
   w.b = dy;
   w.reads = others;
+  weights.read({beside.tensor, beside.cls, 0});
   w.accumulate = (o_.splits.summed_gradients(op) & o_.scattered) == 0;
   w.vector_elements = Operator::vector_elements(local(op)) * op.backward_passes;
   weights.produce(weight_gradient(op));
 
+  if (!differentiable(input.storage)) return;
   // Second, so that the operator below can take its gradient on the way out.
   const Layouts layouts = input_gradient_layouts(op, input, DimSet(Dim::col));
   const auto before = existing(b, input.tensor, layouts);
   Kernel& d = b.list.open(op.name + ".dgrad", Phase::backward);
-  d.matrix = true;
-  d.gemm = {g.batch, g.m, g.k, g.n, g.flop_scale};
+  multiply(d, op, ConvolutionPass::input_gradient, {g.batch, g.m, g.k, g.n, g.flop_scale});
   d.a = dy;
   d.b = weight(op);
   d.reads = others;
-  contribute(b, input.tensor, layouts, before);
+  contribute(b, input.tensor, layouts, before, edge_of(op, input));
 }
 
 void KernelBuilder::batched_backward(Backward& b, const Operator& op) const {
@@ -188,13 +194,13 @@ void KernelBuilder::vector_backward(Backward& b, const Operator& op) const {
   std::vector<std::optional<Access>> before(op.inputs.size());
   for (std::size_t i = 0; i < own; ++i) {
     const Operand& in = op.inputs[i];
-    if (in.storage == Storage::index) continue;
+    if (!differentiable(in.storage)) continue;
     before[i] = existing(b, in.tensor, broadcast_gradient_layouts(op, in));
   }
   if (starts) {
     b.list.open(op.name + ".grad", Phase::backward);
   } else {
-    passes = share_statistics(b.list, op, reads, passes, Phase::backward);
+    reads.push_back(share_statistics(b.list, op, reads, passes, Phase::backward));
     continue_or_open(b.list, op, results.front().tensor, op.name + ".grad", Phase::backward);
   }
   for (const Access& a : reads) b.list.read(a);
@@ -202,9 +208,9 @@ void KernelBuilder::vector_backward(Backward& b, const Operator& op) const {
       Operator::vector_elements(local(op)) * passes + special_elements(op, op.backward_special);
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const Operand& in = op.inputs[i];
-    if (in.storage == Storage::index) continue;
+    if (!differentiable(in.storage)) continue;
     if (i < own) {
-      contribute(b, in.tensor, broadcast_gradient_layouts(op, in), before[i]);
+      contribute(b, in.tensor, broadcast_gradient_layouts(op, in), before[i], edge_of(op, in));
     } else {
       pass_through(b, in, result);
     }
@@ -212,7 +218,7 @@ void KernelBuilder::vector_backward(Backward& b, const Operator& op) const {
 }
 
 void KernelBuilder::pass_through(Backward& b, const Operand& in, const std::string& result) const {
-  if (in.storage == Storage::index) return;
+  if (!differentiable(in.storage)) return;
   const Stored d = b.gradients.primary.at(result);
   if (!has_gradient(b, in.tensor)) {
     b.gradients.primary[in.tensor] = d;
@@ -238,7 +244,7 @@ KernelBuilder::Backward KernelBuilder::run_backward(BlockKernels& r) const {
   for (auto op = block_.operators.rbegin(); op != block_.operators.rend(); ++op) {
     if (attention_.holds(*op)) {
       if (&*op == attention_.context) attention_backward(b);
-    } else if (op->kind == OpKind::gemm) {
+    } else if (op->multiplies_weights()) {
       gemm_backward(b, *op);
     } else if (op->kind == OpKind::batched_gemm) {
       batched_backward(b, *op);
@@ -257,18 +263,23 @@ void KernelBuilder::hold(Backward& b, BlockKernels& r) const {
   for (const Kernel& k : b.weight.kernels) {
     for (const Access& w : k.writes) made.insert(w.tensor);
   }
-  std::map<std::string, std::int64_t> sizes;  // of gradients
+  std::map<std::string, SizedTensor> sizes;  // of gradients
   for (const Kernel& k : b.list.kernels) {
-    for (const Access& w : k.writes) sizes[w.tensor] = w.bytes;
+    for (const Access& w : k.writes) {
+      // What is added to an edge of a tensor is less than all of it.
+      SizedTensor& size = sizes[w.tensor];
+      if (w.bytes >= size.bytes) size = {w.tensor, w.bytes, w.common};
+    }
   }
-  sizes[r.output_gradient] = r.output_bytes;
+  sizes[r.output_gradient] = {r.output_gradient, r.output_bytes, r.common_boundary};
   std::set<std::string> held;
   const auto hold_once = [&](const Access& a) {
     if (made.count(a.tensor) > 0 || !held.insert(a.tensor).second) return;
     if (a.cls == TensorClass::saved) {
-      r.held_activations.push_back({a.tensor, bytes(a.tensor, home_.at(a.tensor))});
+      const Layouts& home = home_.at(a.tensor);
+      r.held_activations.push_back({a.tensor, bytes(a.tensor, home), common(home)});
     } else {
-      r.held_gradients.push_back({a.tensor, sizes.at(a.tensor)});
+      r.held_gradients.push_back(sizes.at(a.tensor));
     }
   };
   for (Kernel& k : b.weight.kernels) for_each_access(k, hold_once);

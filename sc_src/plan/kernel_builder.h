@@ -55,9 +55,24 @@ class KernelBuilder {
 
   static AxisSet bit(std::size_t axis) { return AxisSet{1} << axis; }
 
+  /// Whether every rank of the tensor axis, the first, holds all of a tensor, and keeps it together
+  /// with others.
+  bool common(const Layouts& layouts) const {
+    return o_.sharers > 1 && axes_.front().degree > 1 && layouts.front() == Layout::replicated;
+  }
+  /// A tensor in these layouts; `sized_as` names its size.
+  Access access(const std::string& name, TensorClass cls, const std::string& sized_as,
+                const Layouts& layouts) const {
+    return {name, cls, bytes(sized_as, layouts), common(layouts)};
+  }
+
   TensorClass class_of(const std::string& name, const std::set<std::string>& saving) const;
 
   Gemm gemm_of(const Operator& op) const;
+  /// A pass of a convolution; nothing where each pixel is its own window, which is a GEMM.
+  std::optional<Convolution> convolution_of(const Operator& op, ConvolutionPass pass) const;
+  /// Makes the newest kernel's GEMM that of a pass, `plain` where the operator is a GEMM.
+  void multiply(Kernel& k, const Operator& op, ConvolutionPass pass, const Gemm& plain) const;
 
   static Layouts without_partial(Layouts layouts);
   static bool is_sum(Layout l) { return l == Layout::partial || l == Layout::halo_sum; }
@@ -98,13 +113,33 @@ class KernelBuilder {
 
   /// A norm or softmax whose normalised dimension is cut: every rank reduces its part to two
   /// numbers per row, which are summed before the rows are normalised (or their gradients worked
-  /// out). Returns the passes over the elements that are left.
-  int share_statistics(KernelList& list, const Operator& op, const std::vector<Access>& inputs,
-                       int passes, Phase phase) const;
+  /// out). A batch norm always makes two numbers per column first, in training: of all samples and
+  /// pixels of a micro-batch, replicas each of their own. Takes what that needs off `passes`, and
+  /// returns the numbers, or no tensor.
+  Access share_statistics(KernelList& list, const Operator& op, const std::vector<Access>& inputs,
+                          int& passes, Phase phase) const;
 
   /// A vector operator joins the newest kernel, which makes `tensor`, or gets one of its own.
   void continue_or_open(KernelList& list, const Operator& op, const std::string& tensor,
                         const std::string& name, Phase phase) const;
+  void join_or_open(KernelList& list, bool joins, const std::string& name, Phase phase) const;
+
+  // --- image rows ---
+
+  /// Rows of an image that windows reach beside a rank's own, when the ranks of an axis share them.
+  struct Edge {
+    std::size_t axis = 0;
+    std::int64_t uncut = 0;  // bytes of the image where the axis does not cut it
+    std::int64_t bytes = 0;  // of the rows beside a rank's own
+  };
+  std::optional<Edge> edge_of(const Operator& op, const Operand& image) const;
+  /// Brings the rows beside `own`; returns them, or no tensor. What the sample brings is read where
+  /// it is.
+  Access fetch_edge(KernelList& list, const Operator& op, const Operand& image, const Access& own,
+                    Phase phase) const;
+  /// The newest kernel makes `sum`, a gradient, and the part of it that belongs to the rows beside,
+  /// which goes back and is added there.
+  void return_edge(KernelList& list, const Edge& edge, const Access& sum) const;
 
   // --- fused attention ---
 
@@ -169,7 +204,10 @@ class KernelBuilder {
   // --- forward ---
 
   /// Every element of the result needs its own of the input alone, at most its whole row.
-  static bool pointwise(const Operator& op) { return op.kind != OpKind::permutation; }
+  bool pointwise(const Operator& op) const {
+    const bool whole_columns = op.kind == OpKind::batch_norm && o_.training;
+    return op.kind != OpKind::permutation && op.kind != OpKind::pool && !whole_columns;
+  }
 
   /// The forward pass, or what runs again of it; it leaves the tensors in `saving` for backward.
   KernelList run_forward(Phase phase, const std::set<std::string>& saving);
@@ -232,10 +270,11 @@ class KernelBuilder {
                                  const Layouts& layouts) const;
   /// Adds the newest kernel's contribution to the gradient of `activation`.
   void contribute(Backward& b, const std::string& activation, const Layouts& layouts,
-                  const std::optional<Access>& before) const;
+                  const std::optional<Access>& before, const std::optional<Edge>& edge = {}) const;
   /// The newest kernel's contribution is a partial sum beside another gradient: it is completed,
   /// then added.
-  void add_partial(Backward& b, const std::string& activation, const Layouts& layouts) const;
+  void add_partial(Backward& b, const std::string& activation, const Layouts& layouts,
+                   const std::optional<Edge>& edge) const;
   static void drop_copies(Holdings& held, const std::string& tensor);
 
   /// Layouts of the gradient that an operator computes for one of its inputs: cut where the input

@@ -32,12 +32,15 @@ KernelList KernelBuilder::run_forward(Phase phase, const std::set<std::string>& 
     std::vector<Access> inputs;
     for (const Operand& in : op.inputs) {
       const Layouts needed = o_.splits.input_layouts(op, in);
-      // Token ids: read where they are.
+      // What the sample brings is read where it is: token ids, which nobody keeps, and images.
       if (in.storage == Storage::index && held.primary.count(in.tensor) == 0) {
-        inputs.push_back({in.tensor, TensorClass::temporary, bytes(in.tensor, needed)});
-      } else {
-        inputs.push_back(fetch(list, held, in.tensor, needed, phase, in.tensor));
+        inputs.push_back(access(in.tensor, TensorClass::temporary, in.tensor, needed));
+        continue;
       }
+      if (in.storage == Storage::pixel) {
+        held.primary[in.tensor] = {in.tensor, class_of(in.tensor, saving), needed};
+      }
+      inputs.push_back(fetch(list, held, in.tensor, needed, phase, in.tensor));
     }
     if (normalised_on_load(op, phase)) {
       const std::string& out = op.outputs.front().tensor;
@@ -46,21 +49,26 @@ KernelList KernelBuilder::run_forward(Phase phase, const std::set<std::string>& 
       held.primary[out] = made;
       LoadedNorm norm{&op, inputs.front(), {}, 0};
       norm.elements = Operator::vector_elements(local(op)) * op.forward_passes;
-      if (made.cls == TensorClass::saved) norm.result = {out, made.cls, bytes(out, made.layouts)};
+      if (made.cls == TensorClass::saved) {
+        norm.result = access(out, made.cls, out, made.layouts);
+      }
       norms[out] = norm;
       continue;
     }
+    // The rows beside a rank's own, of the one input of a convolution or pooling.
+    inputs.push_back(fetch_edge(list, op, op.inputs.front(), inputs.front(), phase));
     int passes = op.forward_passes;
     const auto norm = norms.find(op.inputs.front().tensor);
     if (op.on_matrix_engine()) {
       Kernel& k = list.open(op.name, phase);
-      k.matrix = true;
-      k.gemm = gemm_of(op);
+      multiply(k, op, ConvolutionPass::forward, gemm_of(op));
       k.a = inputs[0];
-      k.b = op.kind == OpKind::gemm ? weight(op) : inputs[1];
+      k.b = op.multiplies_weights() ? weight(op) : inputs[1];
+      // Counted with the image, in whose blocks they are.
+      list.read({inputs.back().tensor, inputs.back().cls, 0});
       if (norm != norms.end()) normalise(k, norm->second);
     } else {
-      passes = share_statistics(list, op, inputs, passes, phase);
+      inputs.push_back(share_statistics(list, op, inputs, passes, phase));
       continue_or_open(list, op, inputs.front().tensor, op.name, phase);
       for (const Access& in : inputs) list.read(in);
       if (op.kind == OpKind::embedding) {
@@ -120,13 +128,13 @@ void KernelBuilder::produce_results(KernelList& list, Holdings& held, const Oper
   for (const Operand& out : op.outputs) {
     // No dropout in inference; a mask that is drawn again is not kept.
     const bool kept = o_.training && saved_.count(out.tensor) > 0;
-    if (out.storage == Storage::mask && !kept) continue;
+    if (serves_backward(out.storage) && !kept) continue;
     if (phase == Phase::recompute && kept_.count(out.tensor) > 0) continue;
     Layouts layouts = o_.splits.output_layouts(op, out);
     if (out.storage == Storage::mask) layouts = resolved(layouts);
     const Stored stored{out.tensor, class_of(out.tensor, saving), layouts};
     held.primary[out.tensor] = stored;
-    list.produce({stored.name, stored.cls, bytes(out.tensor, layouts)});
+    list.produce(access(stored.name, stored.cls, out.tensor, layouts));
   }
 }
 

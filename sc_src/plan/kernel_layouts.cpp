@@ -47,8 +47,8 @@ TensorClass KernelBuilder::class_of(const std::string& name,
 Gemm KernelBuilder::gemm_of(const Operator& op) const {
   const Extents e = local(op);
   Gemm g;
-  if (op.kind == OpKind::gemm) {
-    g.batch = e[Dim::expert];  // each with its own weights
+  if (op.multiplies_weights()) {
+    g.batch = e[Dim::expert] * e[Dim::head];  // each with its own weights
     g.m = e[Dim::batch] * e[Dim::row];
   } else {
     g.batch = e[Dim::batch] * e[Dim::head];
@@ -58,6 +58,37 @@ Gemm KernelBuilder::gemm_of(const Operator& op) const {
   g.k = e[Dim::red];
   g.flop_scale = op.flop_scale;
   return g;
+}
+
+std::optional<Convolution> KernelBuilder::convolution_of(const Operator& op,
+                                                         ConvolutionPass pass) const {
+  if (op.kind != OpKind::convolution) return {};
+  const Window& window = *op.window;
+  if (window.taps() == 1 && window.height.stride == 1 && window.width.stride == 1) return {};
+  const Extents e = local(op);
+  Convolution c;
+  c.pass = pass;
+  c.window = window;
+  if (const std::int64_t parts = o_.splits.degree(o_.splits.of(op), Dim::row); parts > 1) {
+    // A rank's rows of the result, and those of the image that their windows reach; the padding
+    // of the first and the last rank counts as rows.
+    Window::Side& rows = c.window.height;
+    rows.out = (rows.out + parts - 1) / parts;
+    rows.in = std::min(rows.in, (rows.out - 1) * rows.stride + rows.kernel);
+    rows.padding = 0;
+  }
+  c.samples = e[Dim::batch];
+  c.groups = e[Dim::head];
+  c.in_channels = (e[Dim::red] + window.taps() - 1) / window.taps();
+  c.out_channels = e[Dim::col];
+  return c;
+}
+
+void KernelBuilder::multiply(Kernel& k, const Operator& op, ConvolutionPass pass,
+                             const Gemm& plain) const {
+  k.matrix = true;
+  k.convolution = convolution_of(op, pass);
+  k.gemm = k.convolution ? k.convolution->gemm() : plain;
 }
 
 Layouts KernelBuilder::without_partial(Layouts layouts) {
@@ -97,7 +128,12 @@ Access KernelBuilder::fetch(KernelList& list, Holdings& held, const std::string&
   Stored at = held.primary.at(tensor);
   const auto copy = held.copies.find({tensor, needed});
   if (copy != held.copies.end()) {
-    return {copy->second.name, copy->second.cls, bytes(sized_as, needed)};
+    return access(copy->second.name, copy->second.cls, sized_as, needed);
+  }
+  if (common(at.layouts) && !common(needed)) {
+    throw InputError("multicast: block '" + block_.name + "' cuts '" + tensor +
+                     "', which every tensor rank holds and which they keep together; wanted: cuts "
+                     "of its operators that read all of it, or multicast: false");
   }
   const bool stays = held.fixed.count(tensor) > 0;
   AxisSet exchanged = 0, gathered = 0, reaching = 0;
@@ -139,15 +175,25 @@ Access KernelBuilder::fetch(KernelList& list, Holdings& held, const std::string&
   } else if (exchanged != 0) {
     held.primary[tensor] = at;
   }
-  return {at.name, at.cls, bytes(sized_as, needed)};
+  return access(at.name, at.cls, sized_as, needed);
 }
 
 void KernelBuilder::complete(KernelList& list, Holdings& held, const std::string& tensor,
                              const Layouts& needed, Phase phase,
                              const std::string& sized_as) const {
   Stored at = held.primary.at(tensor);
+  const auto sums = [&](std::size_t a) {
+    return is_sum(at.layouts[a]) && needed[a] != at.layouts[a];
+  };
+  bool any = false;
+  for (std::size_t a = 0; a < axes_.size(); ++a) any |= sums(a);
+  // Of what all ranks hold only the part that is needed is summed.
+  for (std::size_t a = 0; any && a < axes_.size(); ++a) {
+    const bool cuts = needed[a] != Layout::halo && !is_sum(needed[a]);
+    if (at.layouts[a] == Layout::replicated && cuts) at.layouts[a] = needed[a];
+  }
   for (std::size_t a = 0; a < axes_.size(); ++a) {
-    if (!is_sum(at.layouts[a]) || needed[a] == at.layouts[a]) continue;
+    if (!sums(a)) continue;
     const bool of_halo = at.layouts[a] == Layout::halo_sum;
     Stored next = at;
     next.layouts[a] = of_halo ? Layout::token : needed[a];
@@ -163,6 +209,43 @@ void KernelBuilder::complete(KernelList& list, Holdings& held, const std::string
     move(list, phase, how, at, next, sized_as);
     held.primary[tensor] = at = next;
   }
+}
+
+std::optional<KernelBuilder::Edge> KernelBuilder::edge_of(const Operator& op,
+                                                          const Operand& image) const {
+  if (!op.window) return {};
+  const Window::Side& rows = op.window->height;
+  const std::int64_t beside = rows.kernel - rows.stride;
+  if (beside <= 0) return {};
+  const Partition p = o_.splits.of(op);
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if (p.cut[a] != Dim::row) continue;
+    Layouts uncut = o_.splits.input_layouts(op, image);
+    uncut[a] = Layout::replicated;
+    const std::int64_t all = bytes(image.tensor, uncut);
+    return Edge{a, all, (all * beside + rows.in - 1) / rows.in};
+  }
+  return {};
+}
+
+Access KernelBuilder::fetch_edge(KernelList& list, const Operator& op, const Operand& image,
+                                 const Access& own, Phase phase) const {
+  const auto edge = edge_of(op, image);
+  if (!edge || image.storage == Storage::pixel) return {};
+  const Access sent{own.tensor, own.cls, edge->bytes};
+  const Access come{own.tensor + ".edge", TensorClass::temporary, edge->bytes};
+  list.collective(own.tensor + "." + to_string(CollectiveKind::halo), phase,
+                  {CollectiveKind::halo, bit(edge->axis), edge->uncut, false, 0, edge->bytes}, sent,
+                  come);
+  return come;
+}
+
+void KernelBuilder::return_edge(KernelList& list, const Edge& edge, const Access& sum) const {
+  const Access sent{sum.tensor + ".edge", TensorClass::temporary, edge.bytes};
+  list.produce(sent);
+  list.collective(sum.tensor + "." + to_string(CollectiveKind::halo_sum), Phase::backward,
+                  {CollectiveKind::halo_sum, bit(edge.axis), edge.uncut, true, 0, edge.bytes}, sent,
+                  {sum.tensor, sum.cls, edge.bytes});
 }
 
 Access KernelBuilder::pass_on(KernelList& list, Phase phase, const std::string& tensor,
@@ -183,40 +266,53 @@ Access KernelBuilder::pass_on(KernelList& list, Phase phase, const std::string& 
 void KernelBuilder::move(KernelList& list, Phase phase, const Collective& how, const Stored& from,
                          const Stored& to, const std::string& sized_as) const {
   list.collective(from.name + "." + to_string(how.kind), phase, how,
-                  {from.name, from.cls, bytes(sized_as, from.layouts)},
-                  {to.name, to.cls, bytes(sized_as, to.layouts)});
+                  access(from.name, from.cls, sized_as, from.layouts),
+                  access(to.name, to.cls, sized_as, to.layouts));
 }
 
-int KernelBuilder::share_statistics(KernelList& list, const Operator& op,
-                                    const std::vector<Access>& inputs, int passes,
-                                    Phase phase) const {
-  if (op.kind != OpKind::norm && op.kind != OpKind::softmax) return passes;
+Access KernelBuilder::share_statistics(KernelList& list, const Operator& op,
+                                       const std::vector<Access>& inputs, int& passes,
+                                       Phase phase) const {
+  const bool by_column = op.kind == OpKind::batch_norm;
+  if (op.kind != OpKind::norm && op.kind != OpKind::softmax && !by_column) return {};
+  const int reducing = by_column ? kBatchStatisticsPasses : passes / 2;
+  if (by_column && !o_.training) {
+    passes -= reducing;  // inference normalises with what training left
+    return {};
+  }
   const Partition p = o_.splits.of(op);
-  const int reducing = passes / 2;
-  Access statistics{op.name + (phase == Phase::backward ? ".grad" : "") + ".statistics"};
-  const auto e = local(op);
-  statistics.bytes =
-      2 * bytes_of(Storage::fp32, o_.precision) * e[Dim::batch] * e[Dim::head] * e[Dim::row];
-  bool shared = false;
+  AxisSet summed = 0;
   for (std::size_t a = 0; a < axes_.size(); ++a) {
-    if (p.cut[a] != Dim::col) continue;
-    if (!shared) {
-      continue_or_open(list, op, inputs.front().tensor, statistics.tensor, phase);
-      for (const Access& in : inputs) list.read(in);
-      list.kernels.back().vector_elements += Operator::vector_elements(e) * reducing;
-      list.produce(statistics);
-      shared = true;
-    }
+    const bool of_a_column = p.cut[a] == Dim::batch || p.cut[a] == Dim::row;
+    if (by_column ? of_a_column && !axes_[a].outer : p.cut[a] == Dim::col) summed |= bit(a);
+  }
+  if (summed == 0 && !by_column) return {};
+  const auto e = local(op);
+  Access statistics{op.name + (phase == Phase::backward ? ".grad" : "") + ".statistics"};
+  statistics.bytes = 2 * bytes_of(Storage::fp32, o_.precision) *
+                     (by_column ? e[Dim::col] : e[Dim::batch] * e[Dim::head] * e[Dim::row]);
+  join_or_open(list, list.can_extend(inputs.front().tensor), statistics.tensor, phase);
+  for (const Access& in : inputs) list.read(in);
+  list.kernels.back().vector_elements += Operator::vector_elements(e) * reducing;
+  list.produce(statistics);
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if ((summed & bit(a)) == 0) continue;
     list.collective(statistics.tensor + "." + to_string(CollectiveKind::all_reduce), phase,
                     {CollectiveKind::all_reduce, bit(a), statistics.bytes}, statistics, statistics);
   }
-  return shared ? passes - reducing : passes;
+  passes -= reducing;
+  return statistics;
 }
 
 void KernelBuilder::continue_or_open(KernelList& list, const Operator& op,
                                      const std::string& tensor, const std::string& name,
                                      Phase phase) const {
-  if (o_.fuse_pointwise && pointwise(op) && list.can_extend(tensor)) {
+  join_or_open(list, pointwise(op) && list.can_extend(tensor), name, phase);
+}
+
+void KernelBuilder::join_or_open(KernelList& list, bool joins, const std::string& name,
+                                 Phase phase) const {
+  if (o_.fuse_pointwise && joins) {
     list.kernels.back().name += "+" + name;
   } else {
     list.open(name, phase);

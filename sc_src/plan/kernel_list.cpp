@@ -73,7 +73,7 @@ void KernelList::put_off_weight_gradients() {
   }
 }
 
-std::int64_t KernelList::temporaries(const std::set<std::string>& kept) const {
+std::int64_t KernelList::temporaries(const std::set<std::string>& kept, int sharers) const {
   std::vector<std::int64_t> alive(kernels.size(), 0);
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     for (const Access& w : kernels[i].writes) {
@@ -85,7 +85,8 @@ std::int64_t KernelList::temporaries(const std::set<std::string>& kept) const {
       for (std::size_t j = i + 1; j < kernels.size(); ++j) {
         if (reads(kernels[j], w.tensor)) last = std::max(last, j);
       }
-      for (std::size_t j = i; j <= last; ++j) alive[j] += w.bytes;
+      const std::int64_t bytes = w.common ? kept_part(w.bytes, sharers) : w.bytes;
+      for (std::size_t j = i; j <= last; ++j) alive[j] += bytes;
     }
   }
   return alive.empty() ? 0 : *std::max_element(alive.begin(), alive.end());

@@ -35,7 +35,8 @@ class KernelList {
 
   /// Peak bytes of temporaries alive between kernels: from the kernel that writes one to the last
   /// that reads it (or the end, when `kept`).
-  std::int64_t temporaries(const std::set<std::string>& kept) const;
+  /// `sharers` keep what is common together.
+  std::int64_t temporaries(const std::set<std::string>& kept, int sharers = 1) const;
 
  private:
   static bool reads(const Kernel& k, const std::string& tensor);

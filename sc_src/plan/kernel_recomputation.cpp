@@ -16,6 +16,10 @@ void KernelBuilder::choose_rebuilt() {
   std::set<std::string> dropped;
   for (const std::string& name : saved_) {
     if (name == input_) continue;
+    if (maker.count(name) == 0) {  // what the sample brings
+      kept_.insert(name);
+      continue;
+    }
     const bool drop = o_.dropped.all
                           ? all || masks.count(name) > 0
                           : o_.dropped.roles.test(static_cast<std::size_t>(maker.at(name)->role));

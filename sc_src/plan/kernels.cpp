@@ -25,7 +25,8 @@ KernelBuilder::KernelBuilder(const Block& block, const KernelOptions& options)
   }
   find_attention();
   const Operator& first = block.operators.front();
-  if (first.kind != OpKind::embedding) input_ = first.inputs.front().tensor;
+  const Operand& entering = first.inputs.front();
+  if (differentiable(entering.storage)) input_ = entering.tensor;
   const Operator& last = block.operators.back();
   if (last.kind != OpKind::loss) {
     output_ = last.outputs.front().tensor;
@@ -47,21 +48,28 @@ BlockKernels KernelBuilder::build() {
   r.output = handed_over_;
   if (!input_.empty()) r.input_bytes = bytes(input_, o_.boundary);
   if (!output_.empty()) r.output_bytes = bytes(output_, o_.boundary);
+  r.common_boundary = common(o_.boundary);
+  const int together = r.common_boundary ? o_.sharers : 1;  // who keep what passes between blocks
   r.temporaries = forward.temporaries({handed_over_});
+  r.shared_temporaries = forward.temporaries({handed_over_}, o_.sharers);
   r.forward = std::move(forward.kernels);
   if (!o_.training) {
     r.temporaries += r.input_bytes;
+    r.shared_temporaries += kept_part(r.input_bytes, together);
     return r;
   }
 
-  if (!input_.empty()) r.stash.push_back({input_, r.input_bytes});
-  for (const std::string& name : kept_) r.stash.push_back({name, bytes(name, home_.at(name))});
-  for (const std::string& name : rebuilt_) {
-    r.rebuilt.push_back({name, bytes(name, home_.at(name))});
-  }
+  const auto sized = [&](const std::string& name) -> SizedTensor {
+    const Layouts& home = home_.at(name);
+    return {name, bytes(name, home), common(home)};
+  };
+  if (!input_.empty()) r.stash.push_back({input_, r.input_bytes, r.common_boundary});
+  for (const std::string& name : kept_) r.stash.push_back(sized(name));
+  for (const std::string& name : rebuilt_) r.rebuilt.push_back(sized(name));
   if (!rebuilt_.empty()) {
     KernelList again = run_forward(Phase::recompute, rebuilt_);
     r.temporaries = std::max(r.temporaries, again.temporaries({}));
+    r.shared_temporaries = std::max(r.shared_temporaries, again.temporaries({}, o_.sharers));
     r.recompute = std::move(again.kernels);
   }
   Backward b = run_backward(r);
@@ -73,6 +81,10 @@ BlockKernels KernelBuilder::build() {
   const std::int64_t incoming = output_.empty() || o_.split_backward ? 0 : r.output_bytes;
   r.temporaries = std::max(
       {r.temporaries, incoming + b.list.temporaries({r.input_gradient}), b.weight.temporaries({})});
+  r.shared_temporaries =
+      std::max({r.shared_temporaries,
+                kept_part(incoming, together) + b.list.temporaries({r.input_gradient}, o_.sharers),
+                b.weight.temporaries({}, o_.sharers)});
   r.backward = std::move(b.list.kernels);
   r.weight = std::move(b.weight.kernels);
   return r;
@@ -98,6 +110,21 @@ std::string to_string(TensorClass c) {
 
 std::int64_t BlockKernels::stash_bytes() const { return total(stash); }
 std::int64_t BlockKernels::rebuilt_bytes() const { return total(rebuilt); }
+
+BlockKernels BlockKernels::kept_together(int sharers, bool saved, bool boundary) const {
+  BlockKernels result = *this;
+  for (auto* tensors :
+       {&result.stash, &result.rebuilt, &result.held_activations, &result.held_gradients}) {
+    for (SizedTensor& t : *tensors) {
+      if (saved && t.common) t.bytes = kept_part(t.bytes, sharers);
+    }
+  }
+  if (boundary && common_boundary) {
+    result.input_bytes = kept_part(input_bytes, sharers);
+    result.output_bytes = kept_part(output_bytes, sharers);
+  }
+  return result;
+}
 
 Layouts boundary_layouts(const Graph& graph, const Splits& splits) {
   for (const Block& block : graph.blocks) {

@@ -16,16 +16,18 @@ namespace {
 /// Writes the program of a placed plan whose stages are planned.
 class Lowering {
  public:
-  Lowering(const Graph& graph, const PlanConfig& plan, const MachineConfig& machine,
-           const Placement& placement, StagePlanner& planner, LoweredPlan& out)
+  Lowering(const Graph& graph, const PlanConfig& plan, const Placement& placement,
+           StagePlanner& planner, LoweredPlan& out)
       : graph_(graph),
         plan_(plan),
         placement_(placement),
         planner_(planner),
         schedule_(planner.schedule(0)),
         out_(out),
-        members_(planner.splits().axes(), placement, machine, plan.collectives),
-        peers_(members_),
+        peers_(planner.members(),
+               [&planner](int stage, int replica, int rank) {
+                 return planner.first_sharer(stage, replica, rank);
+               }),
         state_(planner.splits(), planner.sharding(), plan.state_bytes()),
         beside_(planner.beside()) {}
 
@@ -158,7 +160,7 @@ class Lowering {
         p > 1 && schedule_.chunks > 1 && schedule_.layout == ChunkLayout::interleaved;
     if (s + 1 < p || round) fill(Peers::stage_next, (s + 1) % p);
     if (s > 0 || round) fill(Peers::stage_previous, (s + p - 1) % p);
-    if (tied_parameters(stage) > 0)
+    if (planner_.tied_parameters(stage) > 0)
       fill(Peers::tied, s == first_stage() ? last_stage() : first_stage());
   }
 
@@ -255,13 +257,25 @@ class Lowering {
         costs_of(planner_.costs(block, samples, stage.residency, stage.sram_resident), phase);
     const auto& kernels = kernels_of(k, phase);
     const std::string& tensor = forward ? k.output : k.input_gradient;
+    const std::size_t last = last_writer(kernels, tensor);
+    if (last == kernels.size()) {
+      throw InternalError("block '" + planner_.block(block).name + "' never makes '" + tensor +
+                          "'");
+    }
+    return SegmentWriter::message_parts(forward ? k.output_bytes : k.input_bytes,
+                                        costs[last].pipelining.steps);
+  }
+
+  /// The kernel that completes a tensor, or as many as there are.
+  static std::size_t last_writer(const std::vector<Kernel>& kernels, const std::string& tensor) {
     for (std::size_t i = kernels.size(); i-- > 0;) {
-      for (const Access& w : kernels[i].writes) {
-        if (w.tensor == tensor)
-          return SegmentWriter::message_parts(w.bytes, costs[i].pipelining.steps);
+      const auto& writes = kernels[i].writes;
+      if (std::any_of(writes.begin(), writes.end(),
+                      [&](const Access& a) { return a.tensor == tensor; })) {
+        return i;
       }
     }
-    throw InternalError("block '" + planner_.block(block).name + "' never makes '" + tensor + "'");
+    return kernels.size();
   }
 
   std::uint32_t write_block(const StagePlan& stage, const BlockCall& call) {
@@ -299,15 +313,16 @@ class Lowering {
     if (forward) {
       if (!call.in.parts.empty()) {
         const TensorClass cls = training() ? TensorClass::saved : TensorClass::temporary;
-        w.receive(k.input, cls, call.in.parts, Phase::forward, call.in.channel, call.in.peers);
+        w.receive(k.input, cls, k.common_boundary, call.in.parts, Phase::forward, call.in.channel,
+                  call.in.peers);
       }
       write_kernels(w, k.forward, c.forward, k.output, call.out);
     } else if (backward) {
       if (!call.in.parts.empty()) {
         const TensorClass cls =
             plan_.splits_backward() ? TensorClass::saved : TensorClass::temporary;
-        w.receive(k.output_gradient, cls, call.in.parts, Phase::backward, call.in.channel,
-                  call.in.peers);
+        w.receive(k.output_gradient, cls, k.common_boundary, call.in.parts, Phase::backward,
+                  call.in.channel, call.in.peers);
         // Recomputation starts when the gradient has come, as in the schedule's bubble formulas.
         w.gate(k.output_gradient);
       }
@@ -337,22 +352,17 @@ class Lowering {
   SegmentWriter writer(const std::string& name, const StagePlan& stage) {
     SegmentWriter w(out_.program, name, stage.residency, plan_.precision, planner_.splits().axes(),
                     peers_);
-    constexpr std::size_t kTensor = 0;  // the first axis
-    if (plan_.scatter_gather && plan_.tensor > 1 && plan_.tensor_shape.size() < 2 &&
-        planner_.boundary()[kTensor] == Layout::replicated) {
-      w.scatter_stages(kTensor);
-    }
+    if (const auto axis = planner_.scattered_axis()) w.scatter_stages(*axis);
     return w;
   }
 
   void write_kernels(SegmentWriter& w, const std::vector<Kernel>& kernels,
                      const std::vector<KernelCost>& costs, const std::string& leaving,
                      const Transfer& out) const {
+    const std::size_t last = last_writer(kernels, leaving);
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       const Kernel& k = kernels[i];
-      const bool sends =
-          !out.parts.empty() && std::any_of(k.writes.begin(), k.writes.end(),
-                                            [&](const Access& a) { return a.tensor == leaving; });
+      const bool sends = !out.parts.empty() && i == last;
       if (k.collective) {
         CollectiveRun run;
         run.name = k.name;
@@ -380,25 +390,9 @@ class Lowering {
 
   // --- the end of the iteration ---
 
-  /// Parameters of the embedding table that two stages hold when it is tied and cut apart.
-  std::int64_t tied_parameters(const StagePlan& stage) const {
-    const Operator* shared = planner_.tied_table();
-    if (!training() || first_stage() == last_stage() || shared == nullptr ||
-        !(stage.embedding || stage.head)) {
-      return 0;
-    }
-    const Operator& table = *shared;
-    const std::int64_t held =
-        operand_elements(table.weights.front(), planner_.splits().local(table, 1));
-    const Sharding& sharding = planner_.sharding();
-    const std::int64_t ways =
-        sharding.zero() > 0 ? sharding.ways(planner_.splits().summed_gradients(table)) : 1;
-    return (held + ways - 1) / ways;
-  }
-
   std::optional<std::uint32_t> update_segment(const StagePlan& stage) {
     const bool steps = plan_.optimizer != OptimizerKind::none;
-    const std::int64_t tied = tied_parameters(stage) * plan_.state_bytes().gradient;
+    const std::int64_t tied = planner_.tied_parameters(stage) * plan_.state_bytes().gradient;
     const ParametersByAxes& parameters = stage.parameters_by_axes;
     const bool sums = std::any_of(parameters.begin(), parameters.end(),
                                   [](const auto& entry) { return entry.first != 0; });
@@ -477,7 +471,6 @@ class Lowering {
   StagePlanner& planner_;
   const Schedule& schedule_;  // of the largest replica; the others differ in micro-batches alone
   LoweredPlan& out_;
-  CollectiveMembers members_;
   PeerTables peers_;
   const StateWriter state_;
   const BackgroundChoice beside_;
@@ -503,7 +496,7 @@ LoweredPlan lower(const Graph& graph, const PlanConfig& plan, const MachineConfi
   out.placement = place(plan, machine);
   StagePlanner planner(graph, plan, machine, out.placement);
   out.stages = planner.plan_stages();
-  Lowering(graph, plan, machine, out.placement, planner, out).run();
+  Lowering(graph, plan, out.placement, planner, out).run();
   return out;
 }
 

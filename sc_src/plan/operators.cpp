@@ -34,7 +34,7 @@ class Collector {
     o.phase = k.phase;
     o.flop = k.matrix ? k.gemm.flop() : 0;
     o.elements = k.vector_elements;
-    o.dram_bytes = static_cast<double>(cost.load + cost.store);
+    o.dram_bytes = static_cast<double>(cost.load - cost.spared + cost.store);
     o.sram_bytes = static_cast<double>(cost.sram.total());
     o.seconds = kernel_seconds(k, cost, rates);
     o.matrix_seconds = tilewright::matrix_seconds(k, rates);

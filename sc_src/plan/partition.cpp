@@ -39,7 +39,9 @@ std::int64_t operand_elements(const Operand& operand, const Extents& extents) {
   for (int d = 0; d < kDims; ++d) {
     if (operand.dims.has(static_cast<Dim>(d))) elements *= extents.size[d];
   }
-  return ceil_div(elements * operand.numerator, operand.denominator);
+  // Whole denominators first: the product with a numerator might not fit.
+  return elements / operand.denominator * operand.numerator +
+         ceil_div(elements % operand.denominator * operand.numerator, operand.denominator);
 }
 
 std::int64_t operand_bytes(const Operand& operand, const Extents& extents, DType precision) {

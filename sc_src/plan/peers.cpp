@@ -36,12 +36,27 @@ Channel PeerTables::stage_channel(SlotPhase phase, int chunk, std::uint16_t lane
   return static_cast<Channel>(it->second);
 }
 
+std::uint32_t PeerTables::sharers() {
+  if (!sharers_) {
+    sharers_ = static_cast<std::uint32_t>(tables_.size());
+    tables_.emplace_back();
+  }
+  return kFixedPeers + 2 * *sharers_;
+}
+
 void PeerTables::fill(TileGroup& group, const Placement& placement, int stage, int replica) {
   const auto ranks = static_cast<int>(group.tiles.size());
   group.peers.resize(kFixedPeers + 2 * tables_.size());
   if (known_stage_ != stage) known_.clear();
   known_stage_ = stage;
   for (std::size_t t = 0; t < tables_.size(); ++t) {
+    if (sharers_ == t) {
+      for (int r = 0; r < ranks; ++r) {
+        group.peers[kFixedPeers + 2 * t].push_back(
+            placement.tile(stage, replica, first_sharer_(stage, replica, r)));
+      }
+      continue;
+    }
     const auto& [axes, algorithm, rooted, name] = tables_[t].key;
     auto& peers = known_[{tables_[t].kind, axes, tables_[t].bytes}];
     if (peers.empty()) peers = members_.peers(tables_[t].kind, axes, tables_[t].bytes, stage);

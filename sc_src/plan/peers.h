@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -31,7 +33,11 @@ enum class Channel : std::uint16_t { forward, backward, tied };
 /// shared between groups, so the numbers are the same in all of them.
 class PeerTables {
  public:
-  explicit PeerTables(CollectiveMembers& members) : members_(members) {}
+  /// By stage, replica and rank: the rank whose tile stands for those that keep together what all
+  /// hold (StagePlanner::first_sharer()).
+  using FirstSharer = std::function<int(int stage, int replica, int rank)>;
+  explicit PeerTables(CollectiveMembers& members, FirstSharer first_sharer = {})
+      : members_(members), first_sharer_(std::move(first_sharer)) {}
 
   /// A collective as the groups of its axes run it.
   struct Run {
@@ -49,6 +55,8 @@ class PeerTables {
   /// The channel of what a chunk of a stage receives from another stage; of its own by lane, where
   /// messages are taken in another order than they are sent (message_lanes()).
   Channel stage_channel(SlotPhase phase, int chunk, std::uint16_t lane);
+  /// The table of the ranks that keep together what all of the tensor axis hold.
+  std::uint32_t sharers();
   /// Names of all channels, in order.
   const std::vector<std::string>& channels() const { return channel_names_; }
 
@@ -68,8 +76,10 @@ class PeerTables {
   using Known = std::tuple<CollectiveKind, AxisSet, std::int64_t>;
 
   CollectiveMembers& members_;
+  FirstSharer first_sharer_;
   std::vector<Table> tables_;  // each is two of TileGroup::peers: to, from
   std::map<Key, std::uint32_t> numbers_;
+  std::optional<std::uint32_t> sharers_;  // in tables_
   int known_stage_ = -1;
   std::map<Known, std::map<std::string, CollectiveMembers::Peers>> known_;  // of that stage
   std::map<std::pair<Key, bool>, std::uint16_t> channels_;

@@ -481,6 +481,8 @@ PlanConfig read_plan(const Document& document) {
   read_parallelism(root.section("parallelism"), plan);
   read_partition(root, plan);
   read_collectives(root, plan);
+  plan.multicast = root.flag("multicast", false);
+  plan.where_multicast = root.where("multicast");
   read_batch(root.section("batch"), plan);
   if (root.has("sequence")) plan.sequence = root.integer("sequence", 1, kMaxSequence);
   plan.where_sequence = root.where("sequence");

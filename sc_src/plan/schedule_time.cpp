@@ -56,7 +56,7 @@ class Runner {
       const std::size_t at = next_[static_cast<std::size_t>(stage)];
       const StageOrder& order = s_.orders[static_cast<std::size_t>(stage)];
       if (at == order.size()) continue;
-      for_each_need(stage, order[at], [&](const Slot& need, int v) {
+      for_each_need(s_, stage, order[at], [&](const Slot& need, int v) {
         if (end(need.phase, v, need.micro_batch) != kNotYet || ++named > kNamed) return;
         text +=
             fmt::format("; stage {} waits in slot {} ({}) for {} of stage {}", stage, at,
@@ -77,27 +77,6 @@ class Runner {
                [static_cast<std::size_t>(v) * s_.micro_batches + micro_batch];
   }
 
-  /// Calls f(slot, virtual stage) for each slot that must have ended before this one starts.
-  template <class F>
-  void for_each_need(int stage, const Slot& slot, F f) const {
-    const int v = s_.virtual_stage(stage, slot.chunk);
-    const auto need = [&](SlotPhase phase, int of) {
-      f(Slot{slot.micro_batch, static_cast<std::uint16_t>(s_.chunk_of(of)), phase}, of);
-    };
-    switch (slot.phase) {
-      case SlotPhase::forward:
-        if (v > 0) need(SlotPhase::forward, v - 1);
-        break;
-      case SlotPhase::backward:
-        need(SlotPhase::forward, v);
-        if (v + 1 < s_.virtual_stages()) need(SlotPhase::backward, v + 1);
-        break;
-      case SlotPhase::weight:
-        need(SlotPhase::backward, v);
-        break;
-    }
-  }
-
   /// Starts what the stage can; true when that is anything.
   bool advance(int stage) {
     const auto i = static_cast<std::size_t>(stage);
@@ -110,7 +89,7 @@ class Runner {
     double& free = free_[static_cast<std::size_t>(stage)];
     double from = free;
     bool possible = true;
-    for_each_need(stage, slot, [&](const Slot& need, int v) {
+    for_each_need(s_, stage, slot, [&](const Slot& need, int v) {
       const double t = end(need.phase, v, need.micro_batch);
       if (t == kNotYet) possible = false;
       from = std::max(from, t);

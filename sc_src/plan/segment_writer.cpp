@@ -26,9 +26,11 @@ Engine engine_of(Opcode op) {
   return Engine::matrix;
 }
 
-/// What completes in order: each engine, and apart from it its traffic with the host memory.
-constexpr int kOrders = kEngines + 2;
+/// What completes in order: each engine, and apart from it its traffic with the host memory and
+/// its shared loads.
+constexpr int kOrders = kEngines + 3;
 std::size_t order_of(const Instruction& i) {
+  if (i.shared) return kEngines + 2;
   const bool host = i.space == Space::host && (i.op == Opcode::load || i.op == Opcode::store);
   if (!host) return static_cast<std::size_t>(i.engine);
   return static_cast<std::size_t>(kEngines + (i.op == Opcode::load ? 0 : 1));
@@ -123,6 +125,14 @@ std::uint32_t SegmentWriter::transfer(Opcode op, std::uint16_t name, Phase phase
     started_ = true;
   }
   return add(i, after);
+}
+
+std::uint32_t SegmentWriter::shared_load(std::uint16_t name, Phase phase, std::int64_t bytes,
+                                         const Waits& after) {
+  const std::uint32_t l = transfer(Opcode::load, name, phase, Space::dram, whole(bytes), after);
+  segment_.code[l].shared = true;
+  segment_.code[l].operand = peers_.sharers();
+  return l;
 }
 
 std::uint32_t SegmentWriter::message(Opcode op, std::uint16_t name, Phase phase, Cause cause,
@@ -228,7 +238,7 @@ void SegmentWriter::append_ready(const std::string& tensor, Waits& to) const {
   if (it != ready_.end()) to.insert(to.end(), it->second.begin(), it->second.end());
 }
 
-void SegmentWriter::receive(const std::string& tensor, TensorClass cls,
+void SegmentWriter::receive(const std::string& tensor, TensorClass cls, bool common,
                             const std::vector<std::int64_t>& parts, Phase phase, Channel channel,
                             Peers from) {
   const std::uint16_t name = program_.intern("stage transfer");
@@ -240,7 +250,10 @@ void SegmentWriter::receive(const std::string& tensor, TensorClass cls,
     ready = {r};
     const std::int64_t received = (part + ways - 1) / ways;
     if (!residency_[cls]) {
-      ready = {transfer(Opcode::store, name, phase, residency_.space(cls), whole(received), {r})};
+      // All have received the same, unless each has a part that is gathered next.
+      const Access arrives{tensor, cls, received, common && !scattered_};
+      ready = {transfer(Opcode::store, name, phase, residency_.space(cls),
+                        whole(residency_.kept(arrives)), {r})};
     }
     all += part;
     own += received;
@@ -252,7 +265,7 @@ void SegmentWriter::receive(const std::string& tensor, TensorClass cls,
   run.phase = phase;
   run.cause = axes_[*scattered_].cause;
   collective(run, {CollectiveKind::all_gather, AxisSet{1} << *scattered_, all}, {tensor, cls, own},
-             {tensor, cls, all});
+             {tensor, cls, all, common});
 }
 
 void SegmentWriter::gate(const std::string& tensor) { append_ready(tensor, gate_); }
@@ -297,7 +310,7 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
   const bool sends = !send.empty();
   std::int64_t store_bytes = cost.store;
   for (const Access& w : k.writes) {
-    if (sends && w.tensor == sent && !residency_[w.cls]) store_bytes -= w.bytes;
+    if (sends && w.tensor == sent && !residency_[w.cls]) store_bytes -= residency_.kept(w);
   }
   const bool hands_over = store_bytes > 0 || cost.host_store > 0 || sends;
   // Results in the place of their sums leave when the engines are done, and take what they are
@@ -324,11 +337,15 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
   for (const Access& r : k.reads) needs(r);
   Waits first_data = from_sram, all_data = from_sram;
   std::uint32_t streamed_load = kNone;  // of very many blocks: the engines end with it
-  const auto load = [&](Space space, std::int64_t bytes, std::int64_t fill) {
+  const bool one_load =
+      cost.host_load == 0 && (cost.shared_load == 0 || cost.shared_load == cost.load - added);
+  const auto load = [&](Space space, bool shared, std::int64_t bytes, std::int64_t fill) {
     if (bytes == 0) return;
-    const std::uint32_t l = transfer(Opcode::load, name, k.phase, space, whole(bytes), from_memory);
+    const std::uint32_t l =
+        shared ? shared_load(name, k.phase, bytes, from_memory)
+               : transfer(Opcode::load, name, k.phase, space, whole(bytes), from_memory);
     const std::int64_t head = std::clamp<std::int64_t>(fill, 1, bytes);
-    if (n > kManyBlocks && cost.host_load == 0) {
+    if (n > kManyBlocks && one_load) {
       streamed_load = l;
       // The engines start with the load: what orders the load orders them.
       first_data.insert(first_data.end(), from_memory.begin(), from_memory.end());
@@ -343,8 +360,15 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
   };
   if (loads) {
     from_memory.insert(from_memory.end(), buffers_.begin(), buffers_.end());
-    load(Space::dram, cost.load - added, cost.pipelining.fill);
-    load(Space::host, cost.host_load, cost.host_load / blocks);
+    const std::int64_t all = cost.load - added, own = all - cost.shared_load;
+    const std::int64_t fill = cost.pipelining.fill;
+    const auto own_fill =
+        own == all ? fill
+                   : static_cast<std::int64_t>(static_cast<double>(fill) *
+                                               static_cast<double>(own) / static_cast<double>(all));
+    load(Space::dram, false, own, own_fill);
+    load(Space::dram, true, cost.shared_load, fill - own_fill);
+    load(Space::host, false, cost.host_load, cost.host_load / blocks);
   } else {
     // Tensors in memory that this kernel accounts no bytes for still order it.
     first_data.insert(first_data.end(), from_memory.begin(), from_memory.end());
@@ -457,8 +481,10 @@ void SegmentWriter::collective(const CollectiveRun& run, const Collective& what,
   append_ready(from.tensor, first);
   const std::uint16_t name = program_.intern(run.name);
   if (!residency_[from.cls]) {
-    const std::uint32_t l = transfer(Opcode::load, name, run.phase, residency_.space(from.cls),
-                                     whole(from.bytes), first);
+    const std::uint32_t l = residency_.shares(from)
+                                ? shared_load(name, run.phase, from.bytes, first)
+                                : transfer(Opcode::load, name, run.phase,
+                                           residency_.space(from.cls), whole(from.bytes), first);
     const std::int64_t chunk = what.bytes / ranks;
     const bool cut = chunk > 0 && chunk < from.bytes;
     if (cut) segment_.code[l].head = static_cast<std::uint64_t>(chunk);
@@ -477,7 +503,7 @@ void SegmentWriter::collective(const CollectiveRun& run, const Collective& what,
       done.push_back(transfer(Opcode::load, name, run.phase, residency_.space(to.cls),
                               whole(to.bytes), streaming));
     }
-    ready_[to.tensor] = {stream_out(name, run.phase, residency_.space(to.cls), to.bytes,
+    ready_[to.tensor] = {stream_out(name, run.phase, residency_.space(to.cls), residency_.kept(to),
                                     one_step ? 1 : ranks, streaming, done)};
   }
 }

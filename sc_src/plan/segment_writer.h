@@ -47,9 +47,10 @@ class SegmentWriter {
   /// of it each, and gather the parts where they arrive.
   void scatter_stages(std::size_t axis) { scattered_ = axis; }
 
-  /// Receives `tensor` in messages of the given sizes and puts it where its class lives.
-  void receive(const std::string& tensor, TensorClass cls, const std::vector<std::int64_t>& parts,
-               Phase phase, Channel channel, Peers from);
+  /// Receives `tensor` in messages of the given sizes and puts it where its class lives. `common`:
+  /// Access::common.
+  void receive(const std::string& tensor, TensorClass cls, bool common,
+               const std::vector<std::int64_t>& parts, Phase phase, Channel channel, Peers from);
   /// Everything written from here on waits for `tensor` (a backward pass starts with its gradient).
   void gate(const std::string& tensor);
 
@@ -84,6 +85,9 @@ class SegmentWriter {
   std::uint32_t add(Instruction i, const Waits& after);
   std::uint32_t transfer(Opcode op, std::uint16_t name, Phase phase, Space space, Share share,
                          const Waits& after);
+  /// A load that the ranks which keep what it reads together make together.
+  std::uint32_t shared_load(std::uint16_t name, Phase phase, std::int64_t bytes,
+                            const Waits& after);
   std::uint32_t message(Opcode op, std::uint16_t name, Phase phase, Cause cause,
                         std::uint16_t channel, std::uint32_t peer, Share share, const Waits& after);
   std::uint32_t stage_message(Opcode op, Phase phase, Channel channel, Peers peer,

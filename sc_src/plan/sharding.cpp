@@ -8,7 +8,7 @@ Sharding::Sharding(const Graph& graph, const Splits& splits, int zero)
   for (const Block& block : graph.blocks) {
     for (const Operator& op : block.operators) {
       // Experts are cut over their axis, which all else is summed over.
-      if (op.kind != OpKind::gemm || op.weights.front().dims.has(Dim::expert)) continue;
+      if (!op.multiplies_weights() || op.weights.front().dims.has(Dim::expert)) continue;
       axes_ &= splits.summed_gradients(op);
     }
   }

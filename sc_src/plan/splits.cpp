@@ -22,16 +22,45 @@ constexpr OpRole kRouting[] = {OpRole::router, OpRole::gate, OpRole::dispatch, O
                                OpRole::shared_sum};
 constexpr OpRole kExperts[] = {OpRole::expert_up, OpRole::expert_activation, OpRole::expert_down};
 
+// Convolutions alternate: by output channel, then by input channel; what lies between two of them,
+// and all that has a channel of its own, by channel.
+constexpr OpRole kByChannel[] = {
+    OpRole::stem,     OpRole::stem_norm,     OpRole::stem_act, OpRole::stem_pool,   OpRole::conv1,
+    OpRole::norm1,    OpRole::act1,          OpRole::norm2,    OpRole::act2,        OpRole::norm3,
+    OpRole::shortcut, OpRole::shortcut_norm, OpRole::residual, OpRole::residual_act};
+constexpr OpRole kByInputChannel[] = {OpRole::conv2, OpRole::conv3};
+
 template <std::size_t N>
 void set(Splits& s, const OpRole (&roles)[N], std::size_t axis, std::optional<Dim> dim) {
   for (const OpRole role : roles) s.set(role, axis, dim);
 }
 
+/// Everything by token, or by image row; a class has no rows.
+void by_row(Splits& s, std::size_t axis, const Graph& graph) {
+  s.set_all(axis, Dim::row);
+  if (!graph.of_images()) return;
+  s.set(OpRole::head, axis, {});
+  s.set(OpRole::loss, axis, {});
+}
+
+/// Groups need no other group's channels.
+bool has_groups(const Graph& graph) {
+  for (const Block& block : graph.blocks) {
+    for (const Operator& op : block.operators) {
+      if (op.role == OpRole::conv2 && op.extents[Dim::head] > 1) return true;
+    }
+  }
+  return false;
+}
+
 /// The first tensor axis: a pair of GEMMs is cut by output feature, then by input feature.
-void megatron(Splits& s, std::size_t axis, bool sequence_parallel) {
+void megatron(Splits& s, std::size_t axis, const Graph& graph, bool sequence_parallel) {
   set(s, kColumnSplit, axis, Dim::col);
   set(s, kByHead, axis, Dim::head);
   set(s, kRowSplit, axis, Dim::red);
+  set(s, kByChannel, axis, Dim::col);
+  set(s, kByInputChannel, axis, Dim::red);
+  if (has_groups(graph)) s.set(OpRole::conv2, axis, Dim::head);
   if (!sequence_parallel) return;
   set(s, kBetween, axis, Dim::row);
   set(s, kRouting, axis, Dim::row);
@@ -80,18 +109,18 @@ Splits make_splits(const PlanConfig& plan, const Graph& graph) {
   for (std::size_t a = 0; a < s.axes().size(); ++a) {
     const std::string& name = s.axes()[a].name;
     if (name == "context" || name == "tensor_z") {
-      s.set_all(a, Dim::row);
+      by_row(s, a, graph);
     } else if (name == "expert" || name == "data") {
       s.set_all(a, Dim::batch);
       if (name == "expert") set(s, kExperts, a, Dim::expert);
     } else if (plan.partition == PartitionPreset::streaming) {
-      s.set_all(a, Dim::row);
+      by_row(s, a, graph);
     } else if (plan.partition == PartitionPreset::accpar) {
       accpar(s, a, graph, plan);
     } else if (name == "tensor_y") {
       crosswise(s, a);
     } else {
-      megatron(s, a, plan.sequence_parallel);
+      megatron(s, a, graph, plan.sequence_parallel);
     }
   }
   for (const OperatorCut& c : plan.cuts) {

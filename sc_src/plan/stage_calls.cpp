@@ -28,15 +28,30 @@ const Schedule& StagePlanner::schedule(int replica) {
              : schedules_.emplace(m, plan_.replica_schedule(replica)).first->second;
 }
 
-CallMemory StagePlanner::call_memory(const ChunkPlan& chunk, std::size_t position, SlotPhase phase,
-                                     std::int64_t samples) {
+CallMemory StagePlanner::call_memory(const StagePlan& stage, const ChunkPlan& chunk,
+                                     std::size_t position, SlotPhase phase, std::int64_t samples) {
   const Schedule& s = schedule(0);
   const Handover below =
       position == chunk.range.first ? handover(s, chunk.virtual_stage - 1) : Handover::at_once;
   const Handover above =
       position + 1 == chunk.range.last ? handover(s, chunk.virtual_stage) : Handover::at_once;
   const std::uint32_t v = variant(s.stage_of(chunk.virtual_stage), position);
-  return tilewright::call_memory(kernels(v, samples), s, phase, below, above);
+  const BlockKernels& k = kernels(v, samples);
+  if (sharers_ == 1) return tilewright::call_memory(k, s, phase, below, above);
+  // What passes between blocks is stashed, or a gradient.
+  const bool saved = s.backward && (phase == SlotPhase::forward || s.split_backward);
+  const auto together = [&](TensorClass cls) { return stage.residency.keeps_together(cls); };
+  return tilewright::call_memory(
+      k.kept_together(sharers_, together(TensorClass::saved),
+                      together(saved ? TensorClass::saved : TensorClass::temporary)),
+      s, phase, below, above);
+}
+
+std::int64_t StagePlanner::stash_bytes(const StagePlan& stage, std::size_t position,
+                                       std::int64_t samples) {
+  const BlockKernels& k = kernels(variant(stage.stage, position), samples);
+  if (!stage.residency.keeps_together(TensorClass::saved)) return k.stash_bytes();
+  return k.kept_together(sharers_, true, false).stash_bytes();
 }
 
 std::vector<StageCall> StagePlanner::calls(const StagePlan& stage, int replica) {
@@ -52,7 +67,7 @@ std::vector<StageCall> StagePlanner::calls(const StagePlan& stage, int replica) 
       const auto key = std::make_tuple(position, slot.phase, n);
       auto it = known.find(key);
       if (it == known.end()) {
-        it = known.emplace(key, call_memory(chunk, position, slot.phase, n)).first;
+        it = known.emplace(key, call_memory(stage, chunk, position, slot.phase, n)).first;
       }
       const CallMemory& memory = it->second;
       const BlockKernels& k = kernels(variant(stage.stage, position), n);
@@ -88,11 +103,9 @@ BackgroundPlan StagePlanner::background(const StagePlan& stage,
     use.position = call.position;
     use.reads_weights = call.slot.phase != SlotPhase::weight;
     use.makes_gradients = training && call.slot.phase == last;
-    const auto& offloaded = plan_.offload.activations;
-    if (offloaded && offloaded->applies(stage.stage, layer_at_[call.position])) {
+    if (moves_activations(stage.stage, call.position)) {
       const auto key = std::make_pair(call.position, call.slot.micro_batch);
-      const std::int64_t stash =
-          kernels(variant(stage.stage, call.position), call.samples).stash_bytes();
+      const std::int64_t stash = stash_bytes(stage, call.position, call.samples);
       const auto left = moved_out.find(key);
       if (call.slot.phase == SlotPhase::forward) {
         use.leaves = stash;
@@ -149,7 +162,8 @@ ParametersByAxes StagePlanner::own_parameters(const StagePlan& stage, std::size_
   return own;
 }
 
-KeptBytes StagePlanner::kept_near(const StagePlan& stage, int replica) {
+KeptPeak StagePlanner::kept_near(const StagePlan& stage, int replica,
+                                 const std::vector<std::int64_t>& waiting) {
   const std::vector<std::int64_t> samples = plan_.micro_batches(replica);
   std::map<std::tuple<int, SlotPhase, std::int64_t>, SlotMemory> slots;
   const auto memory = [&](const Slot& slot) -> const SlotMemory& {
@@ -159,31 +173,51 @@ KeptBytes StagePlanner::kept_near(const StagePlan& stage, int replica) {
     if (it != slots.end()) return it->second;
     std::vector<CallMemory> calls;
     for (std::size_t i = chunk.range.first; i < chunk.range.last; ++i) {
-      calls.push_back(call_memory(chunk, i, slot.phase, samples[slot.micro_batch]));
+      calls.push_back(call_memory(stage, chunk, i, slot.phase, samples[slot.micro_batch]));
     }
     if (slot.phase != SlotPhase::forward) std::reverse(calls.begin(), calls.end());
     return slots.emplace(key, SlotMemory(std::move(calls))).first->second;
   };
-  return peak_kept(schedule(replica).orders[static_cast<std::size_t>(stage.stage)], memory);
+  const StageOrder& order = schedule(replica).orders[static_cast<std::size_t>(stage.stage)];
+  KeptPeak kept;
+  kept.near = peak_kept(order, memory);
+  kept.with_messages = peak_kept_and_waiting(order, memory, waiting);
+  return kept;
 }
 
 KeptPeak StagePlanner::kept(const StagePlan& stage) {
   KeptPeak most;
   // Replicas differ by a micro-batch, or by the samples of the last one.
   for (const int replica : std::set<int>{0, plan_.replicas() - 1}) {
+    const WaitingMessages messages = waiting(stage, replica);
+    const std::vector<std::int64_t>& by_slot = messages.next;
     KeptPeak kept;
     if (plan_.offload.activations) {
       const std::vector<StageCall> run = calls(stage, replica);
+      const StageOrder& order = schedule(replica).orders[static_cast<std::size_t>(stage.stage)];
       std::vector<CallMemory> memory;
-      for (const StageCall& call : run) memory.push_back(call.memory);
-      kept = peak_kept_beside(memory, background(stage, run));
+      std::vector<std::int64_t> waits;
+      std::size_t slot = 0;  // of the order
+      for (const StageCall& call : run) {
+        while (order[slot].micro_batch != call.slot.micro_batch ||
+               order[slot].chunk != call.slot.chunk || order[slot].phase != call.slot.phase) {
+          ++slot;
+        }
+        memory.push_back(call.memory);
+        waits.push_back(by_slot[slot + 1]);
+      }
+      kept = peak_kept_beside(memory, waits, background(stage, run));
+      kept.with_messages = std::max(kept.with_messages, by_slot.front());
     } else {
-      kept.near = kept_near(stage, replica);
+      kept = kept_near(stage, replica, by_slot);
     }
     const std::int64_t parked = std::max(kept.near.back(), most.near.back());
     if (saved_bytes(kept.near) > saved_bytes(most.near)) most.near = kept.near;
     most.near.back() = parked;
     most.host = std::max(most.host, kept.host);
+    most.waiting =
+        std::max(most.waiting, *std::max_element(messages.all.begin(), messages.all.end()));
+    most.with_messages = std::max(most.with_messages, kept.with_messages);
   }
   return most;
 }

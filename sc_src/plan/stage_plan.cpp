@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <tilewright/base/error.h>
+#include <tilewright/plan/advice.h>
 #include <tilewright/plan/stage_plan.h>
 
+#include "collective_members.h"
 #include "key_value_copies.h"
 
 namespace tilewright {
@@ -101,6 +103,8 @@ StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const Mac
       graph_(worked_on(graph, plan, splits_)),
       sharding_(graph_, splits_, plan.zero),
       boundary_(boundary_layouts(graph_, splits_)),
+      members_(std::make_unique<CollectiveMembers>(splits_.axes(), placement, machine,
+                                                   plan.collectives)),
       dram_{machine.dram, assign_controllers(machine, machine.dram)},
       host_{machine.host, assign_controllers(machine, machine.host)},
       rates_(tile_rates(machine, plan.precision, placement.tiles)) {
@@ -108,7 +112,41 @@ StagePlanner::StagePlanner(const Graph& graph, const PlanConfig& plan, const Mac
   for (std::size_t i = 0; i < graph.chain.size(); ++i) {
     layer_at_.push_back(graph.block(i).is_layer() ? layers++ : -1);
   }
+  if (plan.multicast) sharers_ = count_sharers();
 }
+
+int StagePlanner::first_sharer(int stage, int replica, int rank) const {
+  const GroupAxis& tensor = splits_.axes().front();
+  const auto controllers = [&](int r) -> const std::vector<DramId>& {
+    return dram_.controllers_of[placement_.tile(stage, replica, r)];
+  };
+  const int place = rank / tensor.stride % tensor.degree;
+  for (int r = rank - place * tensor.stride; r < rank; r += tensor.stride) {
+    if (controllers(r) == controllers(rank)) return r;
+  }
+  return rank;
+}
+
+int StagePlanner::count_sharers() const {
+  std::set<int> sizes;
+  for (int stage = 0; stage < plan_.pipeline; ++stage) {
+    for (int replica = 0; replica < plan_.replicas(); ++replica) {
+      std::map<int, int> sets;
+      for (int r = 0; r < plan_.group_ranks(); ++r) ++sets[first_sharer(stage, replica, r)];
+      for (const auto& [first, size] : sets) sizes.insert(size);
+    }
+  }
+  if (sizes.size() == 1 && *sizes.begin() > 1) return *sizes.begin();
+  throw InputError(fmt::format(
+      "{}: the tensor ranks that use the same DRAM controllers keep data together, in sets of "
+      "equal "
+      "size, at least 2; placed as they are the sets have {} ranks; wanted: multicast: false, or "
+      "another placement or dram.policy",
+      plan_.where_multicast.empty() ? "multicast" : plan_.where_multicast,
+      fmt::join(sizes, " and ")));
+}
+
+StagePlanner::~StagePlanner() = default;
 
 double StagePlanner::slowest(int stage) const {
   double speed = 1;
@@ -144,6 +182,7 @@ KernelOptions StagePlanner::kernel_options(std::int64_t samples, const Dropped& 
   o.fuse_attention = plan_.fuse_attention;
   o.fuse_norm = plan_.fuse_norm;
   o.fuse_pointwise = plan_.fuse_pointwise;
+  o.sharers = sharers_;
   o.ring_attention = plan_.overlap.ring_attention;
   o.split_backward = plan_.splits_backward();
   return o;
@@ -161,6 +200,7 @@ const BlockKernels& StagePlanner::kernels(std::uint32_t variant, std::int64_t sa
 
 const BlockCosts& StagePlanner::costs(std::uint32_t variant, std::int64_t samples,
                                       const Residency& residency, std::int64_t sram_resident) {
+  // Sharers are the same of every stage.
   const auto key = std::make_tuple(variant, samples, residency.in_sram, sram_resident);
   auto it = costs_.find(key);
   if (it != costs_.end()) return it->second;
@@ -192,6 +232,8 @@ std::vector<StageRange> StagePlanner::cut() {
   // Blocks are weighed by the closed form with nothing resident, which also sees the bytes that an
   // embedding or a loss moves without computing.
   std::map<std::uint32_t, double> seconds_of;
+  Residency nothing_near;
+  nothing_near.sharers = sharers_;
   const auto weigh = [&](std::uint32_t variant) {
     const BlockKernels& k = kernels(variant, plan_.group_micro_batch());
     double seconds = 0;
@@ -199,7 +241,7 @@ std::vector<StageRange> StagePlanner::cut() {
       if (!training && list != &k.forward) continue;
       for (const Kernel& kernel : *list) {
         const KernelCost c =
-            kernel_cost(kernel, {}, free, plan_.precision, plan_.state_bytes(), rates_);
+            kernel_cost(kernel, nothing_near, free, plan_.precision, plan_.state_bytes(), rates_);
         seconds += machine_.dram.sites.empty() || !c.feasible
                        ? kernel_seconds(kernel, KernelCost{}, rates_)
                        : kernel_seconds(kernel, c, rates_);
@@ -293,10 +335,12 @@ void StagePlanner::list_memory(StagePlan& s) {
   const StateBytes state = plan_.state_bytes();
   std::int64_t temporaries = 0;
   for (const std::size_t i : s.positions()) {
-    temporaries =
-        std::max(temporaries, kernels(variant(s.stage, i), plan_.group_micro_batch()).temporaries);
+    const BlockKernels& k = kernels(variant(s.stage, i), plan_.group_micro_batch());
+    const bool together = s.residency.keeps_together(TensorClass::temporary);
+    temporaries = std::max(temporaries, together ? k.shared_temporaries : k.temporaries);
   }
   const KeptPeak most = kept(s);
+  s.waiting = most.waiting;
   const auto kept_for = [&](Kept kind) { return most.near[static_cast<std::size_t>(kind)]; };
   const auto add = [&](std::string name, TensorClass cls, std::int64_t bytes,
                        bool transient = false, bool in_host = false) {
@@ -339,6 +383,12 @@ void StagePlanner::list_memory(StagePlan& s) {
         n * scattered * state.gradient, true);
   }
   add("temporary activations", TensorClass::temporary, temporaries);
+  // Stash and messages are most at different times: what they are together.
+  add("communication buffers (messages between stages)", TensorClass::saved,
+      most.with_messages - saved_bytes(most.near));
+  const SummandBytes sums = summands(s);
+  add("communication buffers (sums of activations)", TensorClass::temporary, sums.activations);
+  add("communication buffers (sums of gradients)", TensorClass::gradient, sums.gradients);
   std::stable_sort(s.memory.begin(), s.memory.end(),
                    [](const MemoryItem& a, const MemoryItem& b) { return a.bytes > b.bytes; });
 }
@@ -347,7 +397,7 @@ std::optional<std::pair<double, double>> StagePlanner::evaluate(const StagePlan&
   double seconds = 0, traffic = 0;
   const auto account = [&](const Kernel& k, const KernelCost& c, double times) {
     seconds += times * kernel_seconds(k, c, rates_);
-    traffic += times * static_cast<double>(c.load + c.store);
+    traffic += times * static_cast<double>(c.load - c.spared + c.store);
   };
   const auto micro_batches = static_cast<double>(plan_.micro_batches(0).size());
   for (const std::size_t i : s.positions()) {
@@ -391,6 +441,7 @@ bool StagePlanner::choose_residency(StagePlan& stage) {
   for (unsigned mask = 0; mask < (1u << kTensorClasses); ++mask) {
     StagePlan trial = stage;
     bool duplicate = false;
+    trial.residency.sharers = sharers_;
     for (int c = 0; c < kTensorClasses; ++c) {
       const bool in = (mask >> c & 1u) != 0;
       // A class with no bytes is "resident" in every set: one set each.
@@ -408,6 +459,10 @@ bool StagePlanner::choose_residency(StagePlan& stage) {
   }
   if (!best) return false;
   stage = chosen;
+  if (sharers_ > 1) {  // what is in DRAM takes less when it is kept together
+    stage.memory.clear();
+    list_memory(stage);
+  }
   for (MemoryItem& item : stage.memory) {
     if (item.space != Space::host) item.space = stage.residency.space(item.cls);
   }
@@ -479,116 +534,19 @@ void StagePlanner::refuse(const StagePlan& stage, Space space, const std::string
   throw InputError(text);
 }
 
-bool StagePlanner::fits(const PlanConfig& variant) const {
-  try {
-    check_plan(variant, model_, machine_);
-    const Placement placement = place(variant, machine_);
-    StagePlanner planner(model_, variant, machine_, placement);
-    planner.advise_ = false;
-    planner.plan_stages();
-    return true;
-  } catch (const InputError&) {
-    return false;
-  }
-}
-
-/// The fewest classes of data whose move to the host memory makes room, what moves least often
-/// first; "" when all do not, or the machine has none.
-std::string StagePlanner::advised_offload() const {
-  if (machine_.host.sites.empty()) return "";
-  enum : unsigned { kOptimizer = 1, kActivations = 2, kWeights = 4 };
-  unsigned possible = 0;
-  if (!plan_.offload.optimizer && plan_.state_bytes().optimizer > 0) possible |= kOptimizer;
-  if (!plan_.offload.activations && plan_.mode == Mode::training) possible |= kActivations;
-  if (!plan_.offload.weights) possible |= kWeights;
-  for (const unsigned moved : {1u, 2u, 4u, 3u, 5u, 6u, 7u}) {
-    if ((moved & ~possible) != 0) continue;
-    PlanConfig v = plan_;
-    std::vector<std::string> keys;
-    if ((moved & kOptimizer) != 0) {
-      v.offload.optimizer = true;
-      keys.push_back("offload.optimizer: true");
-    }
-    if ((moved & kActivations) != 0) {
-      v.offload.activations = BlockRule{};
-      keys.push_back("offload.activations: all");
-    }
-    if ((moved & kWeights) != 0) {
-      v.offload.weights = true;
-      keys.push_back("offload.weights: true");
-    }
-    if (fits(v)) return fmt::format("{}", fmt::join(keys, " with "));
-  }
-  return "";
-}
-
 std::string StagePlanner::advice() const {
   std::vector<std::string> ways;
-  // What costs nothing, or only traffic, comes before what costs work.
-  const bool training = plan_.mode == Mode::training;
-  for (int zero = plan_.zero + 1; training && plan_.data * plan_.context > 1 && zero <= 3; ++zero) {
-    PlanConfig v = plan_;
-    v.zero = zero;
-    if (!fits(v)) continue;
-    ways.push_back(fmt::format("parallelism.zero: {}", zero));
-    break;
-  }
-  if (const std::string way = advised_offload(); !way.empty()) ways.push_back(way);
-  if (training && !plan_.fuse_attention) {
-    PlanConfig v = plan_;
-    v.fuse_pointwise = v.fuse_attention = true;
-    if (fits(v)) ways.push_back("fusion: attention");
-  }
-  const bool keeps_all = training && plan_.recomputation == Recomputation::none;
-  if (keeps_all) {
-    PlanConfig v = plan_;
-    // The one that costs less first.
-    for (const Recomputation& r : {Recomputation::selective, Recomputation::full}) {
-      v.recomputation = r;
-      if (!fits(v)) continue;
-      ways.push_back("recomputation: " + to_string(r));
-      break;
-    }
-  }
-  // The largest micro-batch that fits, by bisection: need grows with the micro-batch.
-  std::int64_t low = 0, high = plan_.micro_batch;
-  PlanConfig v = plan_;
-  while (high - low > 1) {
-    v.micro_batch = low + (high - low) / 2;
-    (fits(v) ? low : high) = v.micro_batch;
-  }
-  if (low > 0) ways.push_back(fmt::format("batch.micro: {} or less", low));
-  if (keeps_all && low == 0) {
-    v = plan_;
-    v.recomputation = Recomputation::full;
-    v.micro_batch = 1;
-    if (plan_.micro_batch > 1 && fits(v)) ways.push_back("recomputation: full with batch.micro: 1");
-  }
-  for (const int factor : {2, 4, 8}) {
-    v = plan_;
-    v.tensor *= factor;
-    v.tensor_shape.clear();
-    v.block_width = v.block_height = 0;
-    if (fits(v)) {
-      ways.push_back(fmt::format("parallelism.tensor: {}", v.tensor));
-      break;
-    }
-  }
-  for (const int factor : {2, 4, 8}) {
-    v = plan_;
-    v.pipeline *= factor;
-    v.stage_layers.clear();
-    if (fits(v)) {
-      ways.push_back(fmt::format("parallelism.pipeline: {}", v.pipeline));
-      break;
-    }
+  for (const Proposal& p : propose(model_, plan_, machine_)) {
+    const bool more = p.change.plan.ranks() != plan_.ranks();
+    ways.push_back(fmt::format("{} ({}{})", p.change.what, to_string(Seconds(p.seconds)),
+                               more ? fmt::format(", {} tiles", p.change.plan.ranks()) : ""));
   }
   if (ways.empty()) {
-    return "no ZeRO, offload, fused attention, recomputation, smaller micro-batch, or doubled "
-           "tensor "
-           "or pipeline degree fits either";
+    return "no other ZeRO stage, offload, fused attention, recomputation, schedule, smaller "
+           "micro-batch, tensor or pipeline degree fits either";
   }
-  return fmt::format("would fit: {}", fmt::join(ways, "; or "));
+  return fmt::format("would fit, by the estimated time of an iteration: {}",
+                     fmt::join(ways, "; or "));
 }
 
 }  // namespace tilewright

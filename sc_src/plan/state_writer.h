@@ -28,6 +28,12 @@ class StateWriter {
   void fetch(SegmentWriter& w, const ParametersByAxes& parameters, Phase phase, bool background,
              const Residency& residency) const;
 
+  /// The collectives of these, in order.
+  std::vector<Collective> all_reduces(const ParametersByAxes& parameters) const;
+  std::vector<Collective> scatters(const ParametersByAxes& parameters) const;
+  std::vector<Collective> part_sums(const ParametersByAxes& parameters) const;
+  std::vector<Collective> gathers(const ParametersByAxes& parameters) const;
+
   /// Names of the tensors of these steps.
   static std::string gradients() { return "gradient"; }
   static std::string gathered() { return "gathered weights"; }
@@ -37,10 +43,14 @@ class StateWriter {
     CollectiveKind kind;
     std::size_t axis;
   };
-  void run(SegmentWriter& w, const std::vector<Step>& steps, const std::string& tensor,
-           TensorClass from, TensorClass to, std::int64_t bytes, Phase phase, bool accumulate,
-           bool background) const;
-  std::vector<Step> gathers(AxisSet axes) const;
+  /// One after another, of a tensor of so many bytes before the first.
+  std::vector<Collective> chain(const std::vector<Step>& steps, std::int64_t bytes) const;
+  void run(SegmentWriter& w, const std::vector<Collective>& chain, const std::string& tensor,
+           TensorClass from, TensorClass to, Phase phase, bool accumulate, bool background) const;
+  std::vector<Collective> all_reduce(AxisSet axes, std::int64_t parameters) const;
+  std::vector<Collective> scatter(AxisSet axes, std::int64_t parameters) const;
+  std::vector<Collective> part_sum(AxisSet axes, std::int64_t parameters) const;
+  std::vector<Collective> gather(AxisSet axes, std::int64_t parameters) const;
   std::vector<std::size_t> list(AxisSet axes) const;
 
   const Splits& splits_;

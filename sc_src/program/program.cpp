@@ -8,6 +8,7 @@
 #include <tilewright/program/program.h>
 
 #include "agreement.h"
+#include "sharing.h"
 
 namespace tilewright {
 namespace {
@@ -109,6 +110,8 @@ void check_instruction(const Program& program, std::size_t segment, std::size_t 
   require(code.head == 0 || (code.op == Opcode::load && code.head < code.share.total), [&] {
     return fmt::format("head {} belongs to a load of more than as many bytes", code.head);
   });
+  require(!code.shared || (code.op == Opcode::load && code.share.parts == 1),
+          [] { return std::string("only a load of as many bytes on every rank is shared"); });
   if (code.op == Opcode::load || code.op == Opcode::store) {
     require(code.space != Space::sram, [&] {
       return fmt::format("a {} goes to dram or host, not to sram", to_string(code.op));
@@ -364,6 +367,7 @@ void Program::seal() {
     }
     check_background(*this, group, messages);
   }
+  program_detail::check_sharing(*this);
   program_detail::check_agreement(*this);
 }
 

@@ -5,6 +5,7 @@
 
 #include <initializer_list>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <tilewright/program/program.h>
@@ -67,12 +68,20 @@ void instruction_fields(Archive& a, I& i) {
   const std::uint32_t rest = parts > i.begin ? parts - i.begin : 0;
   a.count("amount", on({O::compute}, shown), i.amount, rest, 1, rest);
   a.channel("channel", on({O::send, O::recv}, needed), i.channel);
-  if (!compute) a.count("peers", on({O::send, O::recv}, needed), i.operand, 0, 0, kNone);
+  if (!compute && !i.shared) {
+    a.count("peers", on({O::send, O::recv}, needed), i.operand, 0, 0, kNone);
+  }
   const bool moves = i.op == O::load || i.op == O::store;
   a.choice("space", moves ? maybe : on({O::allocate, O::release}, needed), i.space, Space::dram,
            choices(moves ? Space::dram : Space::sram, Space::host));
   a.share("bytes", compute ? Use::unused : needed, i.share);
   a.bytes("head", on({O::load}, maybe), i.head, 0);
+  std::uint32_t sharers = i.shared ? i.operand : kNone;
+  a.count("shared", on({O::load}, maybe), sharers, kNone, 0, kNone - 1);
+  if constexpr (!std::is_const_v<I>) {
+    i.shared = sharers != kNone;
+    if (i.shared) i.operand = sharers;
+  }
   a.earlier("until", on({O::store, O::compute}, maybe), i.until);
   a.choice("phase", shown, i.phase, Phase::forward, choices(Phase::forward, Phase::optimizer));
   const bool to_host = moves && i.space == Space::host;

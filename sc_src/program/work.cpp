@@ -16,6 +16,7 @@ using Counter = std::uint64_t TileWork::*;
 struct SegmentWork {
   TileWork same;  ///< on every rank
   std::vector<std::pair<Counter, Share>> by_rank;
+  std::vector<const Instruction*> shared_loads;
 };
 
 Counter counter_of(const Instruction& i) {
@@ -75,12 +76,15 @@ SegmentWork work_of(const Program& program, const Segment& segment, const Format
       } else {
         work.by_rank.emplace_back(counter, i.share);
       }
+      if (i.shared) work.shared_loads.push_back(&i);
     }
   }
   return work;
 }
 
-void add(const SegmentWork& work, std::uint64_t times, std::uint32_t rank, TileWork& tile) {
+void add(const SegmentWork& work, std::uint64_t times, const TileGroup& group, std::size_t place,
+         TileWork& tile) {
+  const std::uint32_t rank = group.first_rank + static_cast<std::uint32_t>(place);
   const auto n = static_cast<double>(times);
   tile.flop.resize(work.same.flop.size());
   tile.elements.resize(work.same.elements.size());
@@ -95,6 +99,11 @@ void add(const SegmentWork& work, std::uint64_t times, std::uint32_t rank, TileW
     tile.*c += times * (work.same.*c);
   }
   for (const auto& [counter, share] : work.by_rank) tile.*counter += times * share.bytes(rank);
+  for (const Instruction* load : work.shared_loads) {
+    const TileId first = group.peers[load->operand][place];
+    if (first == kNoTile || first == group.tiles[place]) continue;
+    (load->space == Space::host ? tile.host_shared : tile.dram_shared) += times * load->share.total;
+  }
 }
 
 }  // namespace
@@ -125,8 +134,7 @@ ProgramWork count_work(const Program& program) {
       if (result.tiles.size() <= index(t)) result.tiles.resize(index(t) + 1);
       for (std::size_t s = 0; s < segments.size(); ++s) {
         if (calls[s] == 0) continue;
-        add(segments[s], calls[s], group.first_rank + static_cast<std::uint32_t>(rank),
-            result.tiles[t]);
+        add(segments[s], calls[s], group, rank, result.tiles[t]);
       }
     }
   }

@@ -17,6 +17,7 @@ namespace tilewright {
 namespace {
 
 std::string flops_convention(const Graph& graph) {
+  if (graph.of_images()) return "all taps of a window counted, those in the padding too";
   for (const Block& block : graph.blocks) {
     for (const Operator& op : block.operators) {
       if (op.flop_scale != 1) return "causal part of the attention scores counted";

@@ -5,7 +5,6 @@
 // out there and here.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -14,18 +13,14 @@
 #include <tilewright/base/error.h>
 #include <tilewright/workload/decoder.h>
 
+#include "operands.h"
 #include "passes.h"
 
 namespace tilewright {
 
 namespace {
 
-// The projections an operand can have, by the name of the axes it keeps.
-constexpr DimSet kTokens(Dim::batch, Dim::row);
-constexpr DimSet kFeatures(Dim::batch, Dim::row, Dim::col);
-constexpr DimSet kReduced(Dim::batch, Dim::row, Dim::red);
-constexpr DimSet kWeight(Dim::col, Dim::red);
-constexpr DimSet kColumn(Dim::col);
+// Projections beyond those of operands.h.
 constexpr DimSet kHeadRowCol(Dim::batch, Dim::head, Dim::row, Dim::col);
 constexpr DimSet kHeadRowRed(Dim::batch, Dim::head, Dim::row, Dim::red);
 constexpr DimSet kHeadColRed(Dim::batch, Dim::head, Dim::col, Dim::red);
@@ -39,16 +34,6 @@ constexpr GemmDims kPlain{kReduced, kFeatures, kWeight, kColumn};
 constexpr GemmDims kPerExpert{DimSet(Dim::batch, Dim::expert, Dim::row, Dim::red), kRoutedFeatures,
                               DimSet(Dim::expert, Dim::col, Dim::red),
                               DimSet(Dim::expert, Dim::col)};
-
-Operand tensor(std::string name, DimSet dims, Storage storage = Storage::compute) {
-  return Operand{std::move(name), dims, storage, 1, 1};
-}
-
-Operand share(std::string name, DimSet dims, std::int64_t numerator, std::int64_t denominator,
-              Storage storage = Storage::compute) {
-  const std::int64_t divisor = std::gcd(numerator, denominator);
-  return Operand{std::move(name), dims, storage, numerator / divisor, denominator / divisor};
-}
 
 /// The operators of an MLP, or of all the experts side by side.
 struct MlpRoles {
@@ -73,7 +58,6 @@ class Builder {
   Block head() const;
 
  private:
-  Operator start(OpKind kind, OpRole role, Passes passes) const;
   Operator features(OpKind kind, OpRole role, std::int64_t width, Passes passes) const;
   Operator gemm(OpRole role, std::int64_t reduced, std::int64_t width, const std::string& input,
                 bool bias, bool per_expert = false) const;
@@ -127,40 +111,8 @@ class Builder {
   std::int64_t routes_;     // pairs of a token and one of its experts
 };
 
-void add_weight(Operator& op, const std::string& name, DimSet dims, std::int64_t repeat = 1) {
-  Operand weight = tensor(name, dims);
-  weight.numerator = repeat;
-  std::int64_t elements = repeat;
-  for (Dim d : {Dim::expert, Dim::col, Dim::red}) {
-    if (dims.has(d)) elements *= op.extents[d];
-  }
-  op.parameters += elements;
-  op.weights.push_back(std::move(weight));
-}
-
-/// A mask is written once and read again by the backward pass.
-void add_mask(Operator& op, const std::string& name, DimSet dims) {
-  op.outputs.push_back(tensor(name, dims, Storage::mask));
-  op.saved.push_back(op.outputs.back());
-}
-
-Operator Builder::start(OpKind kind, OpRole role, Passes passes) const {
-  Operator op;
-  op.name = to_string(role);
-  op.kind = kind;
-  op.role = role;
-  op.extents[Dim::row] = c_.sequence;
-  op.forward_passes = passes.forward;
-  op.backward_passes = passes.backward;
-  op.forward_special = passes.forward_special;
-  op.backward_special = passes.backward_special;
-  return op;
-}
-
 Operator Builder::features(OpKind kind, OpRole role, std::int64_t width, Passes passes) const {
-  Operator op = start(kind, role, passes);
-  op.extents[Dim::col] = width;
-  return op;
+  return make_operator(kind, role, c_.sequence, width, passes);
 }
 
 Operator Builder::gemm(OpRole role, std::int64_t reduced, std::int64_t width,
@@ -406,12 +358,9 @@ Block Builder::head() const {
     head.parameters = 0;
   }
 
-  Operator loss = features(OpKind::loss, OpRole::loss, c_.vocab, kLossPasses);
-  loss.inputs = {tensor("logits", kFeatures), tensor("targets", kTokens, Storage::index)};
-  loss.outputs = {tensor("loss", kTokens, Storage::fp32),
-                  tensor("logits.fp32", kFeatures, Storage::fp32)};
-  loss.saved = {tensor("logits.fp32", kFeatures, Storage::fp32)};
-  return Block{"head", {norm(OpRole::final_norm, "x"), std::move(head), std::move(loss)}};
+  return Block{
+      "head",
+      {norm(OpRole::final_norm, "x"), std::move(head), loss_operator(c_.sequence, c_.vocab)}};
 }
 
 std::vector<std::string> routing_notes(const DecoderConfig& c) {

@@ -1,6 +1,5 @@
 // Reads a decoder from our YAML, or hands the document to the Hugging Face reader.
 #include <algorithm>
-#include <filesystem>
 #include <vector>
 
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 
 #include "decoder_shape.h"
 #include "hugging_face.h"
+#include "hugging_face_values.h"
 
 namespace tilewright {
 
@@ -99,15 +99,6 @@ DecoderConfig read_yaml(const Section& root, std::int64_t sequence) {
   return c;
 }
 
-/// config.json is named after its directory, any other file after itself.
-std::string name_from_path(const std::string& path, const std::string& fallback) {
-  const std::filesystem::path file(path);
-  if (file.extension().empty()) return fallback;
-  if (file.filename() != "config.json") return file.stem().string();
-  const std::string directory = file.parent_path().filename().string();
-  return directory.empty() || directory == "." || directory == ".." ? fallback : directory;
-}
-
 }  // namespace
 
 DecoderConfig read_decoder(const Document& document, std::int64_t sequence) {
@@ -121,12 +112,12 @@ DecoderConfig read_decoder(const Document& document, std::int64_t sequence) {
   }
   if (!is_hugging_face(root)) {
     throw InputError(fmt::format(
-        "{}: this is not a model: expected the keys 'model' and 'decoder', or a Hugging "
-        "Face config.json with 'architectures' or 'model_type'",
+        "{}: this is not a model: expected the keys 'model' and 'decoder' or 'convnet', or a "
+        "Hugging Face config.json with 'architectures' or 'model_type'",
         document.path()));
   }
   HuggingFaceModel model = read_hugging_face(root);
-  model.config.name = name_from_path(document.path(), model.architecture);
+  model.config.name = model_name(document.path(), model.architecture);
   model.config.sequence = sequence > 0 ? sequence : model.config.max_positions;
   if (const auto fault = find_fault(model.config)) {
     root.fail(model.key_of(fault->field), fault->message);

@@ -99,6 +99,40 @@ std::string to_string(OpRole role) {
       return "combine";
     case OpRole::shared_sum:
       return "shared_sum";
+    case OpRole::stem:
+      return "stem";
+    case OpRole::stem_norm:
+      return "stem_norm";
+    case OpRole::stem_act:
+      return "stem_act";
+    case OpRole::stem_pool:
+      return "stem_pool";
+    case OpRole::conv1:
+      return "conv1";
+    case OpRole::norm1:
+      return "norm1";
+    case OpRole::act1:
+      return "act1";
+    case OpRole::conv2:
+      return "conv2";
+    case OpRole::norm2:
+      return "norm2";
+    case OpRole::act2:
+      return "act2";
+    case OpRole::conv3:
+      return "conv3";
+    case OpRole::norm3:
+      return "norm3";
+    case OpRole::shortcut:
+      return "shortcut";
+    case OpRole::shortcut_norm:
+      return "shortcut_norm";
+    case OpRole::residual:
+      return "residual";
+    case OpRole::residual_act:
+      return "residual_act";
+    case OpRole::global_pool:
+      return "global_pool";
   }
   throw InternalError("to_string: not an OpRole");
 }
@@ -106,8 +140,10 @@ std::string to_string(OpRole role) {
 int bytes_of(Storage storage, DType compute) {
   switch (storage) {
     case Storage::compute:
+    case Storage::pixel:
       return bytes_of(compute);
     case Storage::mask:
+    case Storage::choice:
       return 1;
     case Storage::fp32:
     case Storage::index:
@@ -134,12 +170,13 @@ Flop Operator::forward_flop() const {
 }
 
 Flop Operator::input_gradient_flop() const {
+  if (!inputs.empty() && !differentiable(inputs.front().storage)) return Flop(0);
   // A batched GEMM has no weights: both its operands are inputs, each with a gradient of full cost.
   return kind == OpKind::batched_gemm ? forward_flop() * 2 : forward_flop();
 }
 
 Flop Operator::weight_gradient_flop() const {
-  return kind == OpKind::gemm ? forward_flop() : Flop(0);
+  return multiplies_weights() ? forward_flop() : Flop(0);
 }
 
 double Operator::vector_elements(const Extents& local) {

@@ -7,39 +7,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "hugging_face_values.h"
+
 namespace tilewright {
 
 namespace {
-
-// These files write null for "not used"; to us that is the same as an absent key only where the
-// library's own default is "not used" too, so the two are told apart.
-bool given(const Section& s, const std::string& key) { return s.has(key) && !s.is_null(key); }
-
-bool flag_or(const Section& s, const std::string& key, bool fallback) {
-  return given(s, key) ? s.flag(key) : fallback;
-}
-
-std::int64_t width(const Section& s, const std::string& key, std::int64_t most = kWidest) {
-  return s.integer(key, 1, most);
-}
-
-std::int64_t width_or(const Section& s, const std::string& key, std::int64_t fallback) {
-  return given(s, key) ? width(s, key) : fallback;
-}
-
-ActivationKind activation(const Section& s, const std::string& key, const std::string& fallback) {
-  return s.choice<ActivationKind>(key,
-                                  {{"silu", ActivationKind::silu},
-                                   {"swish", ActivationKind::silu},
-                                   {"gelu", ActivationKind::gelu},
-                                   {"gelu_new", ActivationKind::gelu},
-                                   {"gelu_fast", ActivationKind::gelu},
-                                   {"gelu_python", ActivationKind::gelu},
-                                   {"gelu_pytorch_tanh", ActivationKind::gelu},
-                                   {"quick_gelu", ActivationKind::gelu},
-                                   {"relu", ActivationKind::relu}},
-                                  fallback);
-}
 
 /// hidden / heads, the usual size of a head when the file does not give one.
 std::int64_t head_share(const Section& s, const std::string& heads_key, std::int64_t hidden,
@@ -290,13 +262,6 @@ constexpr Architecture kArchitectures[] = {
     {"GPT2LMHeadModel", "gpt2", read_gpt2, gpt2_key},
 };
 
-std::optional<std::string> first_architecture(const Section& root) {
-  if (!given(root, "architectures")) return std::nullopt;
-  const std::vector<std::string> names = root.texts("architectures");
-  if (names.empty()) return std::nullopt;
-  return names.front();
-}
-
 const Architecture& find_architecture(const Section& root) {
   const auto name = first_architecture(root);
   const char* key = name ? "architectures" : "model_type";
@@ -306,6 +271,7 @@ const Architecture& find_architecture(const Section& root) {
     if (wanted == (name ? a.name : a.model_type)) return a;
     supported.emplace_back(name ? a.name : a.model_type);
   }
+  supported.emplace_back(name ? kResNetArchitecture : kResNetModelType);
   root.fail(
       key, fmt::format("'{}' is not supported; supported: {}", wanted, fmt::join(supported, ", ")));
 }

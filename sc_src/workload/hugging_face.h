@@ -10,6 +10,10 @@
 
 namespace tilewright {
 
+/// The convolutional networks that are read, by another reader.
+constexpr const char* kResNetArchitecture = "ResNetForImageClassification";
+constexpr const char* kResNetModelType = "resnet";
+
 /// True when the document names an architecture in the way of Hugging Face.
 bool is_hugging_face(const Section& root);
 

@@ -48,6 +48,18 @@ constexpr Passes kCombinePasses{1, 2};
 /// What a gate adds to a sum: nothing forward (multiply-add); backward as in kCombinePasses.
 constexpr Passes kSharedGatePasses{0, 2};
 
+/// Forward: sum, sum of squares, multiply-add of what they make of a column. Backward: Σ dy,
+/// Σ dy·x, two multiply-adds. Inference has the multiply-add alone.
+constexpr Passes kBatchNormPasses{kBatchStatisticsPasses + 1, kBatchStatisticsPasses + 2};
+/// Forward: add; backward: a share of the gradient for every pixel.
+constexpr Passes kMeanPoolPasses{1, 1};
+
+constexpr Passes largest_pool_passes(int taps, int fresh) {
+  // Forward: compare each pixel of the window with the largest so far, whose number is kept with
+  // it. Backward: zero the pixels of the image, `fresh` for each window, and add to the largest.
+  return {taps, fresh + 1};
+}
+
 constexpr Passes gate_passes(int top_k) {
   // Softmax over the experts, and a maximum for each one chosen. The gradient of the chosen is
   // spread over all before the softmax's own.

@@ -404,7 +404,8 @@ TEST(HostMemory, MustExistToBeUsed) {
     Script s = one([](Code& c) { host(c, Opcode::load, 1000); }, tile(1));
     return error_of(s, machine(2, 1, {{0, 0}}));
   });
-  EXPECT_NE(error.find("tile (1,0) of A uses host memory (load in segment memory), but the machine "
+  EXPECT_NE(error.find("tile (1,0) of A uses host memory (load in segment memory, instruction 1), "
+                       "but the machine "
                        "has none for it"),
             std::string::npos)
       << error;

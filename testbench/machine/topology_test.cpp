@@ -204,6 +204,10 @@ TEST(Cluster, MistakesAreNamed) {
   EXPECT_THAT(error_of(kTile + kCluster + "noc: { routing: xy }\n"),
               AllOf(HasSubstr("noc.routing"), HasSubstr("shortest")));
   EXPECT_THAT(error_of(kTile + kCluster + "  ports: 3\n"), HasSubstr("cluster.ports"));
+  for (const char* key : {"nodes_per_leaf: 2", "fabric_latency: 2 us"}) {
+    EXPECT_THAT(error_of(kTile + kCluster + "  " + key + "\n"),
+                HasSubstr("without a taper one switch joins all nodes"));
+  }
   EXPECT_THAT(
       error_of(kTile + kCluster + "defects: { dead_links: [{ between: [[0, 0], [1, 0]] }] }\n"),
       HasSubstr("a machine with switches has none"));

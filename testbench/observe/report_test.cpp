@@ -131,6 +131,8 @@ TEST(JsonReport, HoldsEveryDocumentedKey) {
                            "/memory/host_peak_bytes",
                            "/memory/host_capacity_bytes",
                            "/memory/host_fullest",
+                           "/memory/messages_waiting_peak_bytes",
+                           "/memory/messages_waiting_fullest",
                            "/traffic_bytes/memory",
                            "/traffic_bytes/tensor",
                            "/traffic_bytes/data",

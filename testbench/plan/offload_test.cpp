@@ -244,7 +244,7 @@ TEST(Offload, FullHostMemoryNamesStageConsumersAndWhatFits) {
     EXPECT_THAT(e.what(),
                 AllOf(HasSubstr("out of memory: stage 0"), HasSubstr("in the host memory"),
                       HasSubstr("at tile (3,0)"), HasSubstr("stashed activations (2"),
-                      HasSubstr("optimiser state"), HasSubstr("would fit: ")));
+                      HasSubstr("optimiser state"), HasSubstr("would fit, by ")));
   }
 }
 
@@ -264,8 +264,8 @@ TEST(Offload, IsProposedWhereTheDramIsFull) {
   };
   double capacity = 1e9;
   while (error(capacity, true).empty()) capacity *= 0.98;
-  EXPECT_THAT(error(capacity, true), HasSubstr("would fit: parallelism.zero: 1; or "
-                                               "offload.optimizer: true; or "));
+  EXPECT_THAT(error(capacity, true),
+              AllOf(HasSubstr("parallelism.zero: "), HasSubstr("offload.optimizer: true (")));
   EXPECT_THAT(error(capacity, false), Not(HasSubstr("offload")));
   // With less of it both the state and what is kept must go.
   std::string text;

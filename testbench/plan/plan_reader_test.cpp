@@ -8,7 +8,7 @@
 #include <tilewright/base/error.h>
 #include <tilewright/plan/placement.h>
 #include <tilewright/plan/plan.h>
-#include <tilewright/workload/decoder.h>
+#include <tilewright/workload/model.h>
 
 namespace tilewright {
 namespace {
@@ -52,7 +52,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 Graph model(const std::string& path, std::int64_t sequence = 0) {
   return build_graph(
-      read_decoder(Document::load(source("workloads/models/" + path), "model"), sequence));
+      read_model(Document::load(source("workloads/models/" + path), "model"), sequence));
 }
 
 MachineConfig platform(const std::string& name) {
@@ -382,6 +382,8 @@ TEST(Plans, TheExamplesFitTheirModelsAndMachines) {
       {"llama-2-7b-tx8", "llama-2-7b/config.json", "tx8-wafer"},
       {"llama-3-8b-inference-tx8", "llama-3-8b/config.json", "tx8-wafer"},
       {"mixtral-8x7b-tx8", "mixtral-8x7b/config.json", "tx8-wafer"},
+      {"resnet-50-tx8-die", "resnet-50/config.json", "tx8-die"},
+      {"resnet-50-inference-tx8-die", "resnet-50/config.json", "tx8-die"},
   };
   for (const auto& [name, model_file, machine] : examples) {
     const PlanConfig p =

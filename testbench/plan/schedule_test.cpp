@@ -1,6 +1,10 @@
 // Pipeline schedules: orders, bubbles, what is held, lanes, deadlock.
 #include <algorithm>
+#include <functional>
+#include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -198,6 +202,110 @@ TEST(Schedule, NoScheduleHasASmallerBubbleThanH2AndV) {
     for (int m = 1; m <= 4 * p; ++m) {
       EXPECT_EQ(bubble(make(ScheduleKind::zb_h1, p, m)), 2 * p - 1 - std::min(p, m));
     }
+  }
+}
+
+/// All orders of the slots of a stage, with split backward, that keep to what the slots of one
+/// micro-batch need of each other; in a V a micro-batch comes down before it goes up.
+std::vector<StageOrder> all_orders(int m, bool vee) {
+  const int chunks = vee ? 2 : 1;
+  std::vector<StageOrder> orders;
+  StageOrder order;
+  std::set<std::tuple<std::uint32_t, int, SlotPhase>> ran;
+  const auto possible = [&](std::uint32_t i, int c, SlotPhase phase) {
+    const auto has = [&](int chunk, SlotPhase p) { return ran.count({i, chunk, p}) > 0; };
+    if (has(c, phase)) return false;
+    if (phase == SlotPhase::weight) return has(c, SlotPhase::backward);
+    if (phase == SlotPhase::forward) return c == 0 || has(0, SlotPhase::forward);
+    return c + 1 < chunks ? has(1, SlotPhase::backward) : has(c, SlotPhase::forward);
+  };
+  const std::function<void()> go_on = [&] {
+    if (order.size() == static_cast<std::size_t>(3 * m * chunks)) orders.push_back(order);
+    for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(m); ++i) {
+      for (int c = 0; c < chunks; ++c) {
+        for (const SlotPhase phase : {SlotPhase::forward, SlotPhase::backward, SlotPhase::weight}) {
+          if (!possible(i, c, phase)) continue;
+          order.push_back({i, static_cast<std::uint16_t>(c), phase});
+          ran.insert({i, c, phase});
+          go_on();
+          ran.erase({i, c, phase});
+          order.pop_back();
+        }
+      }
+    }
+  };
+  go_on();
+  return orders;
+}
+
+/// bubble() of these orders, or a very large number when they deadlock.
+int quick_bubble(const Schedule& s, const std::vector<const StageOrder*>& orders) {
+  constexpr int kNever = 1 << 20;
+  const int stages = static_cast<int>(orders.size()), last = stages * s.chunks - 1;
+  // The end of every slot by phase, virtual stage and micro-batch; 0: it has not run.
+  int end[kSlotPhases][8][4] = {};
+  std::size_t next[4] = {};
+  int free[4] = {}, start[4] = {};
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int stage = 0; stage < stages; ++stage) {
+      for (; next[stage] < orders[static_cast<std::size_t>(stage)]->size(); moved = true) {
+        const Slot& slot = (*orders[static_cast<std::size_t>(stage)])[next[stage]];
+        const int v = s.virtual_stage(stage, slot.chunk);
+        int from = free[stage];
+        const auto needs = [&](SlotPhase phase, int of) {
+          const int t = end[static_cast<int>(phase)][of][slot.micro_batch];
+          from = t == 0 ? kNever : std::max(from, t);
+        };
+        if (slot.phase == SlotPhase::forward && v > 0) needs(SlotPhase::forward, v - 1);
+        if (slot.phase == SlotPhase::backward && v < last) needs(SlotPhase::backward, v + 1);
+        if (from >= kNever) break;
+        if (next[stage]++ == 0) start[stage] = from;
+        free[stage] = end[static_cast<int>(slot.phase)][v][slot.micro_batch] = from + 1;
+      }
+    }
+  }
+  int most = 0;
+  for (int stage = 0; stage < stages; ++stage) {
+    const auto slots = orders[static_cast<std::size_t>(stage)]->size();
+    if (next[stage] < slots) return kNever;
+    most = std::max(most, free[stage] - start[stage] - static_cast<int>(slots));
+  }
+  return most;
+}
+
+TEST(Schedule, NoOrderOfFewSlotsHasASmallerBubble) {
+  const auto least_of_all = [](ScheduleKind kind, int p, int m) {
+    Schedule s = make(kind, p, m);
+    const std::vector<StageOrder> all = all_orders(m, kind == ScheduleKind::zb_v);
+    std::vector<const StageOrder*> orders(static_cast<std::size_t>(p));
+    int least = 1 << 20;
+    const std::function<void(std::size_t)> choose = [&](std::size_t stage) {
+      if (stage == orders.size()) {
+        least = std::min(least, quick_bubble(s, orders));
+        return;
+      }
+      for (const StageOrder& order : all) {
+        // Micro-batches are alike: the first stage may take them as they are numbered.
+        std::uint32_t forwards = 0;
+        const bool numbered = std::all_of(order.begin(), order.end(), [&](const Slot& slot) {
+          return slot.phase != SlotPhase::forward || slot.chunk > 0 ||
+                 slot.micro_batch == forwards++;
+        });
+        if (stage == 0 && !numbered) continue;
+        orders[stage] = &order;
+        choose(stage + 1);
+      }
+    };
+    choose(0);
+    return least;
+  };
+  for (const auto& [p, m] : {std::pair(1, 2), {2, 1}, {2, 2}, {2, 3}, {3, 1}, {3, 2}, {4, 1}}) {
+    EXPECT_EQ(least_of_all(ScheduleKind::zb_h2, p, m), least_bubble(ScheduleKind::zb_h2, p, m))
+        << p << " stages, " << m;
+  }
+  for (const int p : {1, 2, 3, 4}) {
+    EXPECT_EQ(least_of_all(ScheduleKind::zb_v, p, 1), least_bubble(ScheduleKind::zb_v, p, 1)) << p;
   }
 }
 

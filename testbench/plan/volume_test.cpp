@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <support/program_equal.h>
+#include <support/sent.h>
 
 #include <tilewright/base/error.h>
 #include <tilewright/plan/kernels.h>
@@ -48,25 +49,7 @@ PlanConfig plan() {
   return p;
 }
 
-/// Bytes that all ranks together send on channels whose names start with `prefix`.
-std::int64_t sent(const LoweredPlan& lowered, const std::string& prefix) {
-  std::int64_t bytes = 0;
-  const Program& program = lowered.program;
-  for (const TileGroup& g : program.groups) {
-    for (const std::vector<Call>* calls : g.call_lists()) {
-      for (const Call& call : *calls) {
-        for (const Instruction& i : program.segments[call.segment].code) {
-          if (i.op != Opcode::send || program.channels[i.channel].rfind(prefix, 0) != 0) continue;
-          for (std::uint32_t r = 0; r < g.tiles.size(); ++r) {
-            if (g.peers[i.operand][r] == kNoTile) continue;
-            bytes += static_cast<std::int64_t>(i.share.bytes(g.first_rank + r));
-          }
-        }
-      }
-    }
-  }
-  return bytes;
-}
+using test::sent;
 
 std::int64_t parameters(const LoweredPlan& lowered) { return lowered.stages[0].local_parameters; }
 

@@ -81,10 +81,10 @@ INSTANTIATE_TEST_SUITE_P(
             "bytes=64", "bytes=64kb",
             "p.twp:5: 'bytes=64kb': '64kb' is not a number of bytes; allowed are whole numbers, or "
             "with a unit up to 8PiB: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"},
-        Fault{
-            "bytes=64", "bytes=64 channel=wire",
-            "p.twp:5: 'channel=wire': unknown key; 'load' takes space, bytes, head, phase, cause, "
-            "after"},
+        Fault{"bytes=64", "bytes=64 channel=wire",
+              "p.twp:5: 'channel=wire': unknown key; 'load' takes space, bytes, head, shared, "
+              "phase, cause, "
+              "after"},
         Fault{"bytes=64", "bytes=64 space=sram",
               "p.twp:5: 'space=sram': space is not one of: dram, host; did you mean "
               "'dram'?"},

@@ -118,11 +118,47 @@ DrawnMachine draw_machine(Draw& draw) {
   return drawn;
 }
 
-/// A GEMM, with what is fused to it; a batch of them; fused attention; a vector operator.
-Kernel draw_kernel(Draw& draw) {
-  constexpr std::int64_t kElement = 2;
+constexpr std::int64_t kElement = 2;
+
+/// Any pass of a convolution.
+Kernel draw_convolution(Draw& draw) {
+  Convolution c;
+  c.pass = static_cast<ConvolutionPass>(draw.integer(0, 2));
+  Window::Side side;
+  side.in = draw.extent(4, 120);
+  side.kernel = 1 + 2 * draw.integer(0, 2);
+  side.stride = draw.integer(1, 2);
+  side.padding = (side.kernel - 1) / 2;
+  side.out = (side.in + 2 * side.padding - side.kernel) / side.stride + 1;
+  c.window = {side, side};
+  c.samples = draw.extent(1, 16);
+  c.groups = draw.chance(20) ? draw.integer(2, 64) : 1;
+  c.in_channels = draw.extent(1, 300);
+  c.out_channels = draw.extent(1, 300);
   Kernel k;
-  const auto kind = draw.integer(0, 3);
+  k.name = "convolution";
+  k.matrix = true;
+  k.convolution = c;
+  k.gemm = c.gemm();
+  const bool gradient = c.pass == ConvolutionPass::weight_gradient;
+  k.a = {"a", TensorClass::saved, c.a_elements() * kElement};
+  k.b = {"b", gradient ? TensorClass::temporary : TensorClass::weight, c.b_elements() * kElement};
+  k.accumulate = gradient && draw.chance(50);
+  k.writes = {{"c", k.accumulate ? TensorClass::gradient : TensorClass::temporary,
+               c.c_elements() * kElement}};
+  if (!gradient && draw.chance(40)) {
+    k.vector_elements = static_cast<double>(c.c_elements() * draw.integer(1, 6));
+    if (draw.chance(50)) k.reads = {{"z", TensorClass::saved, c.c_elements() * kElement}};
+  }
+  return k;
+}
+
+/// A GEMM, with what is fused to it; a batch of them; fused attention; a vector operator; a
+/// convolution.
+Kernel draw_kernel(Draw& draw) {
+  Kernel k;
+  const auto kind = draw.integer(0, 4);
+  if (kind == 4) return draw_convolution(draw);
   if (kind == 3) {
     const std::int64_t elements = draw.extent(100, 3e7);
     k.name = "vector";

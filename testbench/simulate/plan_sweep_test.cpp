@@ -38,6 +38,7 @@ MachineConfig small_machine() {
   m.dram.capacity = Bytes(1e9);
   m.dram.latency = Seconds(1e-7);
   m.dram.sites = {{0, 0}, {3, 0}, {0, 3}, {3, 3}};
+  m.noc.multicast = true;
   m.host.bandwidth = Bandwidth(20e9);
   m.host.capacity = Bytes(1e9);
   m.host.latency = Seconds(1e-6);
@@ -167,6 +168,7 @@ PlanConfig draw_plan(Draw& draw, bool experts) {
   p.offload.weights = draw.chance(20);
   p.fuse_pointwise = p.fuse_attention || draw.chance(70);
   p.fuse_norm = p.fuse_pointwise && draw.chance(30);
+  p.multicast = p.tensor > 1 && p.tensor_shape.empty() && draw.chance(50);
   return p;
 }
 
@@ -182,7 +184,7 @@ std::string text_of(const DecoderConfig& c, const PlanConfig& p) {
       "e{} sp{} zero{} batch {}/{} schedule {} recompute {} fused {} ring {} optimizer {} "
       "precision {} "
       "preset {} "
-      "uneven {} placement {}{} offload {}",
+      "uneven {} placement {}{} offload {}{}",
       c.layers, c.heads, c.kv_heads, c.sliding_window, c.ffn, c.vocab, c.tied_embeddings,
       c.gated_mlp, c.experts.count, c.experts.top_k, c.experts.shared_ffn, p.pipeline, p.tensor,
       p.tensor_shape.empty() ? "" : " (2-D)", p.context, p.data, p.expert, p.sequence_parallel,
@@ -191,7 +193,7 @@ std::string text_of(const DecoderConfig& c, const PlanConfig& p) {
       (p.fuse_attention ? 2 : int{p.fuse_pointwise}) + 10 * int{p.fuse_norm},
       p.overlap.ring_attention, static_cast<int>(p.optimizer), static_cast<int>(p.precision),
       static_cast<int>(p.partition), static_cast<int>(p.uneven), static_cast<int>(p.placement),
-      cuts, to_string(p.offload));
+      cuts, to_string(p.offload), p.multicast ? " multicast" : "");
 }
 
 enum Outcome { ran = 0, refused = 10, wrong = 11, crashed = 12 };
@@ -211,7 +213,7 @@ std::string lost_bytes(const Program& program, const RunStatistics& run) {
     }
     sent += own.sent;
     received += own.received;
-    all.dram_read += own.dram_read;
+    all.dram_read += own.dram_read - own.dram_shared;
     all.dram_written += own.dram_written;
     all.host_read += own.host_read;
     all.host_written += own.host_written;

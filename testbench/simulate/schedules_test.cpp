@@ -2,14 +2,13 @@
 #include <cmath>
 #include <memory>
 #include <random>
-#include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <support/checked.h>
+#include <support/random_schedule.h>
 
 #include <tilewright/hardware/platform.h>
 #include <tilewright/plan/lower.h>
@@ -265,6 +264,86 @@ TEST(Schedules, MeasuredMemoryIsTheMemoryPlan) {
   }
 }
 
+/// Layers and micro-batches that the first stage keeps the input of, from its memory plan, which
+/// the simulation must have used up.
+double held_in_simulation(const PlanConfig& plan) {
+  const std::string text = forked([&] {
+    const Graph graph = equal_slots(plan.virtual_stages());
+    const MachineConfig machine = free_links(plan.pipeline);
+    const LoweredPlan lowered = lower(graph, plan, machine);
+    auto* platform = new Platform("platform", machine, lowered.program);
+    platform->run();
+    std::int64_t stash = 0;
+    for (const MemoryItem& item : lowered.stages[0].memory) {
+      if (item.name.rfind("stashed activations", 0) == 0) stash += item.bytes;
+    }
+    const auto peak = static_cast<std::int64_t>(
+        platform->statistics().tiles[lowered.placement.tile(0, 0, 0)].sram_peak);
+    return fmt::format("{} of {} {}", peak, lowered.stages[0].sram_bytes(), stash);
+  });
+  long long peak = 0, planned = 0, stash = 0;
+  EXPECT_EQ(std::sscanf(text.c_str(), "%lld of %lld %lld", &peak, &planned, &stash), 3) << text;
+  EXPECT_EQ(peak, planned);
+  return static_cast<double>(stash) / (8 * 16 * 2);  // tokens, width, bytes
+}
+
+TEST(Schedules, SimulatedPeaksOfActivations) {
+  for_each_set_up([](int p, int m) {
+    SCOPED_TRACE(fmt::format("{} stages, {} micro-batches", p, m));
+    EXPECT_EQ(held_in_simulation(pipeline(ScheduleKind::gpipe, p, m)), m);
+    EXPECT_EQ(held_in_simulation(pipeline(ScheduleKind::one_f_one_b, p, m)), p);
+    for (const int v : {2, 4}) {
+      EXPECT_EQ(held_in_simulation(pipeline(ScheduleKind::interleaved, p, m, v)),
+                std::min(m * v, p * v + p - 1));
+    }
+    EXPECT_EQ(held_in_simulation(pipeline(ScheduleKind::zb_h1, p, m)), p);
+    EXPECT_EQ(held_in_simulation(pipeline(ScheduleKind::zb_h2, p, m)), std::min(m, 2 * p - 1));
+    // Of 2p chunks at most. Bytes may be most when one less is held, and a gradient for its weight
+    // slot.
+    const double vee = held_in_simulation(pipeline(ScheduleKind::zb_v, p, m));
+    EXPECT_GE(vee, 2 * p - 1);
+    EXPECT_LE(vee, 2 * p);
+  });
+}
+
+/// Per stage the most that waited in messages and what the plan says can, "3/4 "; with one slow
+/// tile.
+std::string waiting_text(const PlanConfig& plan, int slow) {
+  return forked([&] {
+    MachineConfig machine = with_dram();
+    if (slow >= 0) machine.defects.speed[static_cast<TileId>(slow)] = 1e-3;
+    const Graph graph = build_graph(decoder(false, false));
+    const LoweredPlan lowered = lower(graph, plan, machine);
+    auto* platform = new Platform("platform", machine, lowered.program);
+    platform->run();
+    std::string text;
+    for (const StagePlan& stage : lowered.stages) {
+      const TileId tile = lowered.placement.tile(stage.stage, 0, 0);
+      text += fmt::format("{}/{} ", platform->statistics().tiles[tile].waiting_peak, stage.waiting);
+    }
+    return text;
+  });
+}
+
+TEST(Schedules, NoMoreMessagesWaitThanThePlanSays) {
+  bool many_waited = false;
+  for (PlanConfig plan : every_schedule(4, 7)) {
+    for (const int slow : {-1, 0, 1, 3}) {
+      const std::string text = waiting_text(plan, slow);
+      long long waited = 0, most = 0;
+      int length = 0, stages = 0;
+      for (const char* at = text.c_str();
+           std::sscanf(at, "%lld/%lld %n", &waited, &most, &length) == 2; at += length, ++stages) {
+        EXPECT_LE(waited, most) << to_string(plan.schedule) << ", slow " << slow << ": " << text;
+        many_waited |= most > 0 && 2 * waited > most;
+      }
+      EXPECT_EQ(stages, 4) << text;
+    }
+  }
+  // Behind a slow tile; those of the calls in its window are received.
+  EXPECT_TRUE(many_waited);
+}
+
 TEST(Schedules, MeasuredSramOfEqualLayersIsTheMemoryPlan) {
   const Graph graph = build_graph(decoder(false, true));
   for (PlanConfig plan : every_schedule(4, 7)) {
@@ -276,38 +355,12 @@ TEST(Schedules, MeasuredSramOfEqualLayersIsTheMemoryPlan) {
   EXPECT_EQ(compare_memory(graph, inference, free_links(2), true), "");
 }
 
-/// A schedule that lets stages run slots that are ready in any order: complete, without deadlock.
-Schedule random_schedule(std::mt19937& random, int stages, std::uint32_t m) {
-  Schedule s;
-  s.micro_batches = m;
-  s.chunks = static_cast<int>(random() % 3) + 1;
-  s.layout = s.chunks == 2 && random() % 2 == 0 ? ChunkLayout::vee : ChunkLayout::interleaved;
-  s.split_backward = random() % 2 == 0;
-  s.orders.resize(static_cast<std::size_t>(stages));
-  std::set<std::tuple<SlotPhase, int, std::uint32_t>> open;
-  for (std::uint32_t i = 0; i < m; ++i) open.insert({SlotPhase::forward, 0, i});
-  while (!open.empty()) {
-    auto pick = open.begin();
-    std::advance(pick, random() % open.size());
-    const auto [phase, v, i] = *pick;
-    open.erase(pick);
-    s.orders[static_cast<std::size_t>(s.stage_of(v))].push_back(
-        {i, static_cast<std::uint16_t>(s.chunk_of(v)), phase});
-    const int last = s.virtual_stages() - 1;
-    if (phase == SlotPhase::forward && v < last) open.insert({SlotPhase::forward, v + 1, i});
-    if (phase == SlotPhase::forward && v == last) open.insert({SlotPhase::backward, v, i});
-    if (phase == SlotPhase::backward && v > 0) open.insert({SlotPhase::backward, v - 1, i});
-    if (phase == SlotPhase::backward && s.split_backward) open.insert({SlotPhase::weight, v, i});
-  }
-  return s;
-}
-
 TEST(Schedules, AnyOwnScheduleRunsInItsTimeAndMemory) {
   std::mt19937 random(7);
   const Graph graph = build_graph(decoder(true, true));
   for (int i = 0; i < 40; ++i) {
     const int p = static_cast<int>(random() % 2) + 1;
-    const Schedule s = random_schedule(random, p, 5);
+    const Schedule s = test::random_schedule(random, p, 5);
     PlanConfig plan = pipeline(ScheduleKind::file, p, 5);
     // Through the file, so that its reader checks it too.
     plan.own_schedule = std::make_shared<const Schedule>(read_schedule(

@@ -18,13 +18,13 @@ inline bool equal(const Share& a, const Share& b) {
 // The structured bindings stop compiling when a struct gains a field: add it here and to the text
 // format (sc_src/program/text_fields.h, docs/program.md).
 inline bool equal(const Instruction& a, const Instruction& b) {
-  const auto& [op, engine, phase, cause, after_previous, space, name, channel, skips, after,
+  const auto& [op, engine, phase, cause, after_previous, space, name, channel, skips, shared, after,
                operand, share, amount, begin, until, head] = a;
   return op == b.op && engine == b.engine && phase == b.phase && cause == b.cause &&
          after_previous == b.after_previous && space == b.space && name == b.name &&
          channel == b.channel && after == b.after && operand == b.operand && amount == b.amount &&
          equal(share, b.share) && head == b.head && begin == b.begin && until == b.until &&
-         skips == b.skips;
+         skips == b.skips && shared == b.shared;
 }
 
 inline bool equal(const ComputeShape& a, const ComputeShape& b) {

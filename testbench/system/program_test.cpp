@@ -209,8 +209,9 @@ group all
 )");
   const Outcome without = tilewright({"program", "--run", file, "--platform", kDie});
   EXPECT_EQ(without.exit_code, 2);
-  EXPECT_THAT(without.err, HasSubstr("uses host memory (load in segment fetch, weights), but the "
-                                     "machine has none for it"));
+  EXPECT_THAT(without.err,
+              HasSubstr("uses host memory (load in segment fetch, weights, instruction 1), but the "
+                        "machine has none for it"));
   const Outcome with = tilewright({"program", "--run", file, "--platform", kDie, "--json", "-",
                                    "--set", "host.bandwidth=100GB/s", "--set", "host.capacity=1TiB",
                                    "--set", "host.latency=1us", "--set", "host.sites=[[0,0]]"});

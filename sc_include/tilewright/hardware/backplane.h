@@ -86,7 +86,8 @@ class Backplane {
   void check_complete() const;
 
   const MachineConfig machine_;
-  std::map<double, ComputeCosts> costs_;  // by the speed of the tile's engines
+  const std::shared_ptr<MixRates> mix_rates_;  // of the DRAM
+  std::map<double, ComputeCosts> costs_;       // by the speed of the tile's engines
   RunStatistics statistics_;
   bool has_run_ = false;
 };

@@ -25,7 +25,8 @@ struct DramControllerConfig {
   std::uint32_t id = 0;    ///< its number in the machine
   std::uint32_t site = 0;  ///< the tile it is attached to
   EventQueue& queue;
-  MemorySystem* memory = nullptr;  ///< reports its busy time there
+  MemorySystem* memory = nullptr;             ///< reports its busy time there
+  std::shared_ptr<MixRates> rates = nullptr;  ///< see make_dram_model()
 };
 
 /// Non-blocking, four phases: BEGIN_REQ is answered with END_REQ at once (any number of requests

@@ -12,6 +12,8 @@
 
 namespace tilewright {
 
+class MixRates;
+
 /// Decides when requests complete. It has no events of its own: its controller calls pop() at the
 /// times that next() announces.
 class DramModel {
@@ -43,8 +45,11 @@ class DramModel {
 ///    the other requesters; one requester's requests in order; reads and writes alike;
 ///  - "banked": channels of banks with open rows under JEDEC timing and an FR-FCFS scheduler
 ///    (docs/machine.md, "Memory files"); requesters take turns burst by burst, and so do the reads
-///    and the writes of one. A read completes with its last data, a write likewise.
+///    and the writes of one. A read completes with its last data, a write likewise. With averaged
+///    streams (DramStreams) every request moves at the mean rate of those under way instead.
+/// `rates` may be shared by the models of one memory, which then work each mix out once.
 /// Throws InputError naming the known models.
-std::unique_ptr<DramModel> make_dram_model(const DramConfig& config);
+std::unique_ptr<DramModel> make_dram_model(const DramConfig& config,
+                                           const std::shared_ptr<MixRates>& rates = nullptr);
 
 }  // namespace tilewright

@@ -1,6 +1,7 @@
 // Bandwidth shared byte-fairly between flows: a pure data structure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -24,6 +25,10 @@ class FairShare {
   explicit FairShare(double bytes_per_ps) : rate_(bytes_per_ps) {}
 
   void add(Picoseconds now, std::uint32_t flow, std::uint64_t bytes, std::uint32_t token);
+  /// From `now` on, all flows together; above zero.
+  void set_rate(Picoseconds now, double bytes_per_ps);
+  /// Flows that have work.
+  std::size_t flows() const { return heads_.size(); }
   /// When the next request completes if none is added; all ones when there is none.
   Picoseconds next() const;
   /// Takes one request that has completed by `now`; false when there is none.

@@ -61,6 +61,12 @@ class FlitNetwork final : public Network, public EventHandler {
   /// Queues `p` at its source. Its head enters the network in the cycle of `now` or the first one
   /// after it. A lead is lost.
   void inject(Packet& p, Picoseconds now, Picoseconds lead = 0) override;
+  std::string copies_nothing() const override {
+    return "at fidelity flit no router copies flits; use fidelity message";
+  }
+  void inject(const std::vector<Packet*>&, Picoseconds, Picoseconds) override {
+    throw InternalError("flits are not copied");
+  }
 
   tlm::tlm_fw_transport_if<LinkTypes>& input(std::uint32_t node) override { return inputs_[node]; }
   tlm::tlm_bw_transport_if<LinkTypes>& output(std::uint32_t node) override {

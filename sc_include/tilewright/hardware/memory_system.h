@@ -44,6 +44,8 @@ struct MemoryRequest {
   bool write = false;
   bool background = false;    ///< shares bandwidth like the request of another tile
   Space space = Space::dram;  ///< or host
+  std::uint32_t sharers =
+      kNone;  ///< of a load that several tiles make: MemorySystem::add_sharers()
 };
 
 /// A piece of a transaction that a module of somebody else's has begun: which bytes of it go where.
@@ -110,6 +112,10 @@ class DramPort : public sc_core::sc_module, public tlm::tlm_bw_transport_if<> {
 ///    no earlier than its tail; the acknowledgement takes the sum of the hop latencies back.
 ///  - Where the network wants bursts (Network::burst(), at flit fidelity) a load or store is cut
 ///    into them: each is a request and a packet of its own, and goes on when all of it is there.
+///  - A load that tiles share is a request of each of them. When the last one has reached the site
+///    the controller reads once, in the name of the first tile of the set, so that the loads of a
+///    set are served in order, and one packet carries the data to all (Network::inject(), copies).
+///    Every tile's load is done when its own tail, and before that its head, is there.
 ///  - A tile that is itself the site uses no link.
 class MemorySystem : public EventHandler {
  public:
@@ -126,8 +132,16 @@ class MemorySystem : public EventHandler {
     return targets(tier(space), tile).size() > 0;
   }
 
+  /// A set of at least two tiles that load together; the number for MemoryRequest::sharers. Throws
+  /// InputError when the network copies no packets, or the tiles' traffic in `space` does not go to
+  /// the same controllers.
+  std::uint32_t add_sharers(std::vector<std::uint32_t> tiles, Space space);
+  /// The tiles of a set that others wait for: they have not made the oldest load that is not begun.
+  std::vector<std::uint32_t> missing(std::uint32_t sharers) const;
+
   /// Begins a load or store; the client hears its token when all parts are done, in a later event,
-  /// and before that when the head is there.
+  /// and before that when the head is there. A shared load begins when all its sharers have made
+  /// it; throws InputError when they differ in bytes.
   void start(Picoseconds now, const MemoryRequest& request);
   /// Begins `pieces` of `payload` on behalf of a module at `tile`; `client` hears `token` when all
   /// are done. `enables` is null or has one byte for every byte of the transaction. An error of a
@@ -170,11 +184,16 @@ class MemorySystem : public EventHandler {
   friend class DramPort;
   static constexpr std::uint32_t kNoPart = 0xffffffffu;
   static constexpr std::uint32_t kNoOrigin = 0xffffffffu;
+  static constexpr std::uint32_t kNoTransfer = 0xffffffffu;
   struct Transfer {
     std::uint32_t tile, token, parts, heads;
     MemoryClient* client;
     Picoseconds started;
     Cause cause;  // to count it under
+    bool queued;  // counts among what its tile may have under way
+    /// The load of another tile that shares this one, and so on. Its parts are made when a part of
+    /// this one comes from the controller.
+    std::uint32_t next;
   };
   struct Part {
     std::uint64_t bytes;
@@ -190,6 +209,10 @@ class MemorySystem : public EventHandler {
     bool head;  // of a load
   };
   static_assert(sizeof(Part) == 64, "a part is one cache line");
+  struct Leaving {
+    Packet* packet;
+    Picoseconds lead;
+  };
   /// Where a foreign transaction's piece comes from.
   struct Origin {
     tlm::tlm_generic_payload* payload;
@@ -215,16 +238,42 @@ class MemorySystem : public EventHandler {
   };
 
   void responded(Picoseconds now, std::uint32_t part);
+  std::uint32_t add_transfer(Picoseconds now, const MemoryRequest& request);
+  /// Begins a transfer, or has it wait for its turn.
+  void enqueue(Picoseconds now, const MemoryRequest& request, std::uint32_t transfer);
   /// Sends the parts of a tile's load or store on their way.
-  void begin(Picoseconds now, const MemoryRequest& request, Picoseconds issued);
+  void begin(Picoseconds now, const MemoryRequest& request, std::uint32_t transfer);
   /// A load or store of the tile is complete: the next that waits may begin.
   void begin_next(Picoseconds now, std::uint32_t tile);
 
   /// The DMA engine of a tile that may not have more than so many requests under way.
   struct Queue {
     std::int64_t active = 0;
-    std::deque<std::pair<MemoryRequest, Picoseconds>> waiting;  // and when they were issued
+    std::deque<std::pair<MemoryRequest, std::uint32_t>> waiting;  // and their transfers
   };
+
+  /// A load that not all of its sharers have made.
+  struct Meeting {
+    MemoryRequest request;   // of the first tile, until it comes of another one
+    std::size_t came;        // tiles
+    std::uint32_t transfer;  // of the same tile; it leads to the others
+  };
+  struct Sharers {
+    std::vector<std::uint32_t> tiles;  // ascending
+    std::vector<std::uint64_t> came;   // by tile: loads it has made
+    std::uint64_t begun = 0;           // loads that all have made
+    std::deque<Meeting> meetings;      // oldest first
+  };
+  void meet(Picoseconds now, const MemoryRequest& request);
+  /// When the requests of all that share a load, for the i-th controller, have reached its site.
+  Picoseconds last_request(Picoseconds now, const MemoryRequest& request, std::uint32_t transfer,
+                           std::uint32_t i) const;
+  /// Passes on to its tile what a part has read: returns the packet to be sent, with its lead, or
+  /// null when it needs none.
+  Packet* pack(Picoseconds now, std::uint32_t part, Picoseconds& lead);
+  void share_out(Picoseconds now, std::uint32_t part);
+  /// Of a transfer and those that share it.
+  std::uint32_t count_tiles(std::uint32_t transfer) const;
 
   /// A controller as one tile sees it.
   struct Target {
@@ -277,6 +326,9 @@ class MemorySystem : public EventHandler {
   std::vector<std::array<std::uint32_t, 2>> under_way_;  // by tile: loads, stores
   std::int64_t outstanding_;                             // of a tile at most; 0: no limit
   std::vector<Queue> queues_;                            // by tile; none without a limit
+  std::vector<Sharers> sharers_;
+  std::vector<Leaving> leaving_;  // scratch of share_out()
+  std::vector<Packet*> copies_;   // scratch of share_out()
 };
 
 }  // namespace tilewright

@@ -47,6 +47,8 @@ enum class Switching {
 ///    when it holds them all (those it has got wait, idle), and holds them until its tail has
 ///    arrived, Σ latency + bytes / (smallest bandwidth) later. All requests are made in one
 ///    instant, so there is no deadlock. Held times are rounded to picoseconds.
+///  - A packet to several tiles (NocConfig::multicast) is one as far as their ways are; a router
+///    where they part sends a copy each way. A copy that waits for its link holds up no other.
 ///  - Dead tiles and links of a mesh are gone round (Detours).
 ///  - On a fabric of switches packets follow a RouteTable; a switch is a router without a tile.
 ///  - A link is held for bytes/bandwidth of that link, not for as long as a slower one upstream
@@ -58,6 +60,8 @@ class MessageNetwork final : public Network, public EventHandler {
   bool in_order() const override { return !routing_ || routing_->in_order(); }
   Path path(std::uint32_t from, std::uint32_t to) override;
   void inject(Packet& p, Picoseconds now, Picoseconds lead = 0) override;
+  std::string copies_nothing() const override;
+  void inject(const std::vector<Packet*>& copies, Picoseconds now, Picoseconds lead) override;
 
   tlm::tlm_fw_transport_if<LinkTypes>& input(std::uint32_t node) override { return inputs_[node]; }
   tlm::tlm_bw_transport_if<LinkTypes>& output(std::uint32_t node) override {
@@ -69,8 +73,10 @@ class MessageNetwork final : public Network, public EventHandler {
   void wire_in(std::uint32_t, unsigned, LinkBackward&) override {}  // nothing goes back
 
   /// Arrivals: heads of packets at routers on their way.
-  void handle(Picoseconds now, EventClass type, std::uint32_t tile, const Event* events,
-              std::size_t count) override;
+  void handle(Picoseconds now, EventClass, std::uint32_t tile, const Event* events,
+              std::size_t count) override {
+    arrive<false>(now, tile, events, count);
+  }
 
   IdVector<LinkId, LinkStatistics> statistics() const override;
   std::uint64_t hops() const override;
@@ -114,12 +120,37 @@ class MessageNetwork final : public Network, public EventHandler {
   void connect_circuit(Packet& p, Picoseconds now);
   std::uint32_t grid_link(std::uint32_t tile, Packet& p, Picoseconds head);
   std::uint32_t next_link(std::uint32_t node, Packet& p, Picoseconds head);
+  template <bool copying>
+  void arrive(Picoseconds now, std::uint32_t node, const Event* events, std::size_t count);
+  template <bool copying>
+  void pass(std::uint32_t node, Packet& p, Picoseconds now);
   void forward(std::uint32_t node, Packet& p, Picoseconds now);
+  void claim(Link& link, Packet& p, Picoseconds now);
+  void branch(std::uint32_t node, Packet& leader, Picoseconds now);
   void tell_claim(Picoseconds now, const Link& link, Picoseconds head, Picoseconds start,
                   const Packet& p);
 
   struct Turn {
     unsigned rank;
+    Packet* packet;
+  };
+
+  /// Takes the arrivals where packets may be copied: without it nobody need look for such.
+  class CopyingArrivals final : public EventHandler {
+   public:
+    explicit CopyingArrivals(MessageNetwork& network) : network_(network) {}
+    void handle(Picoseconds now, EventClass, std::uint32_t node, const Event* events,
+                std::size_t count) override {
+      network_.arrive<true>(now, node, events, count);
+    }
+
+   private:
+    MessageNetwork& network_;
+  };
+  static constexpr std::uint32_t kNil = 0xffffffffu;
+  /// A copy at a router, and the link by which it leaves.
+  struct Branch {
+    std::uint32_t link;
     Packet* packet;
   };
 
@@ -143,6 +174,10 @@ class MessageNetwork final : public Network, public EventHandler {
   std::vector<Turn> turns_;             // scratch
   std::vector<std::uint32_t> circuit_;  // scratch: links
   LinkTransfer transfer_;               // scratch
+  std::string copies_nothing_;
+  CopyingArrivals copying_arrivals_{*this};
+  std::vector<std::uint32_t> companions_;  // by slot: the next that a copied packet stands for
+  std::vector<Branch> branches_;           // scratch
 };
 
 }  // namespace tilewright

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,13 @@ class Network {
   /// Sends `p` (bytes, source, destination, kind and the rest set) at the current time `now`.
   /// `lead` is how long ago its head could have left; 0 for what is longer than a burst.
   virtual void inject(Packet& p, Picoseconds now, Picoseconds lead = 0) = 0;
+
+  /// Why no packet of this network can go to several tiles; empty if it can.
+  virtual std::string copies_nothing() const = 0;
+  /// Sends one packet that its routers copy where ways part: it passes a link once for all whose
+  /// ways go over it. `copies`: what arrives, alike but for their destinations, none of which is
+  /// the source.
+  virtual void inject(const std::vector<Packet*>& copies, Picoseconds now, Picoseconds lead) = 0;
 
   // For Router: what its sockets are bound to, and what they find at the other end of a link.
   virtual tlm::tlm_fw_transport_if<LinkTypes>& input(std::uint32_t node) = 0;

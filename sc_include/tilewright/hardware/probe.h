@@ -19,6 +19,7 @@ struct MemoryMove {
   bool foreign = false;  ///< for a module of somebody else's: no tile's SRAM takes part
   std::uint64_t bytes = 0;
   Picoseconds start = 0, end = 0;
+  std::uint32_t tiles = 1;  ///< that get what is read: several share a load
 };
 
 /// Is told, before it happens and in order of time, that something it watches may change. What it

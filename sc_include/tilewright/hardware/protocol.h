@@ -24,6 +24,7 @@ enum class PacketKind : std::uint8_t {
   message,     ///< from tile to tile
   read_data,   ///< from a DRAM controller's site to the tile that loads
   write_data,  ///< from a tile that stores to a controller's site
+  copied,      ///< data read that goes to several tiles, as far as their ways are one
 };
 
 /// A message on its way, in one cache line. It occupies a slot of the network's pool from injection

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <systemc>
@@ -127,7 +129,8 @@ class Sequencer : public EventHandler, public MemoryClient {
     std::array<const Segment*, kWindow> window{};
     Picoseconds finish = 0, first_start = 0;
     std::uint64_t sent = 0, received = 0;
-    std::array<std::uint32_t, 2> running{};  // key of the instruction on matrix, vector
+    std::uint64_t waiting = 0, waiting_peak = 0;  // messages that are there, of the tile
+    std::array<std::uint32_t, 2> running{};       // key of the instruction on matrix, vector
     std::array<Picoseconds, 2> started_at{}, stall_from{};
     std::uint32_t awaited = 0;
     std::uint32_t beside = kNil;  // the background of the same tile, in background_
@@ -178,6 +181,8 @@ class Sequencer : public EventHandler, public MemoryClient {
   // sequencer.cpp
   void check(const MachineConfig& machine) const;
   void build_cores();
+  void join_sharers();
+  std::uint32_t sharers_of(std::uint32_t tile, const Instruction& load) const;
   void accept(const CallRequest& request);
   Core& core_of(std::uint32_t tile, std::uint32_t token) {
     Core& c = cores_[tile];
@@ -269,6 +274,7 @@ class Sequencer : public EventHandler, public MemoryClient {
   /// What a list of calls that is not complete waits for; `on` becomes whose turn it is: a tile's,
   /// or behind all tiles a background's.
   std::string explain_wait(std::uint32_t tile, const Core& c, std::uint32_t& on) const;
+  bool loads_in_background(const TileGroup& group, std::uint32_t table) const;
 
   const Program& program_;
   EventQueue& queue_;
@@ -299,6 +305,8 @@ class Sequencer : public EventHandler, public MemoryClient {
   std::vector<Packet*> delivered_;  // scratch
   Packet* incoming_ = nullptr;      // just delivered to the receive that waits for it
   std::vector<Probe*> work_probes_;
+  // Of tiles that share loads, by tile, peer table and memory: MemorySystem::add_sharers().
+  std::map<std::tuple<std::uint32_t, std::uint32_t, Space>, std::uint32_t> sharers_;
   std::uint64_t messages_ = 0;
   std::array<std::uint64_t, kCauses> bytes_by_cause_{};
 };

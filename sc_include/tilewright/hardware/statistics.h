@@ -52,6 +52,8 @@ struct TileStatistics {
   std::uint64_t dram_peak = 0;              ///< high-water mark of this tile's own allocations
   std::uint64_t host_peak = 0;              ///< the same in the host memory
   std::uint64_t bytes_sent = 0, bytes_received = 0;  ///< messages between tiles
+  /// The most bytes of messages that were there at one time without having been received.
+  std::uint64_t waiting_peak = 0;
 };
 
 /// Its ends may be switches, see LinkPlace.

@@ -115,6 +115,7 @@ struct NocConfig {
   std::string routing = "xy";
   std::uint64_t routing_seed = 1;  ///< of routings that draw
   std::string switching = "cut-through";
+  bool multicast = false;  ///< routers copy data that several tiles load together
   FlitRouterConfig flit;
 };
 
@@ -137,13 +138,20 @@ enum class DramPolicy {
   interleaved,  ///< equal parts to every controller of the tile's die
 };
 
+/// How closely a `banked` memory follows streams that share it.
+enum class DramStreams {
+  exact,     ///< command by command
+  averaged,  ///< at the mean rates of so many readers and writers, worked out once for each mix
+};
+
 /// A memory behind controllers at tiles of the mesh: the DRAM, or the host's.
 struct DramConfig {
   std::string model = "bandwidth";
-  MemoryPart part;         ///< `banked` only; the three figures below are then its own
-  Bandwidth bandwidth{0};  ///< of one controller, reads and writes together
-  Bytes capacity{0};       ///< of one controller
-  Seconds latency{0};      ///< from the request's arrival to the first byte
+  MemoryPart part;  ///< `banked` only; the three figures below are then its own
+  DramStreams streams = DramStreams::exact;  ///< `banked` only
+  Bandwidth bandwidth{0};                    ///< of one controller, reads and writes together
+  Bytes capacity{0};                         ///< of one controller
+  Seconds latency{0};                        ///< from the request's arrival to the first byte
   DramPolicy policy = DramPolicy::nearest;
   /// Tiles the controllers attach to, mesh coordinates, in DramId order; at most one per tile.
   std::vector<std::pair<int, int>> sites;

@@ -74,6 +74,9 @@ struct MemoryPeaks {
   std::string dram_where;           ///< "dram 5 at (0,1)"
   Bytes host{0}, host_capacity{0};  ///< of the fullest host controller; 0 without host memory
   std::string host_where;           ///< "host 1 at (0,7)"
+  /// The most that waited at a tile in messages which had arrived and were not received yet.
+  Bytes waiting{0};
+  std::string waiting_where;  ///< "tile (3,0)"
 };
 
 /// A rank whose tile is slow or starts late.

@@ -61,4 +61,10 @@ struct SlotMemory {
 KeptBytes peak_kept(const StageOrder& order,
                     const std::function<const SlotMemory&(const Slot&)>& slot_memory);
 
+/// The largest sum of what is kept of TensorClass::saved and of the messages that are received
+/// ahead meanwhile, `waiting` being waiting_messages().next of the stage.
+std::int64_t peak_kept_and_waiting(const StageOrder& order,
+                                   const std::function<const SlotMemory&(const Slot&)>& slot_memory,
+                                   const std::vector<std::int64_t>& waiting);
+
 }  // namespace tilewright

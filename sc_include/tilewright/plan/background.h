@@ -70,8 +70,14 @@ BackgroundPlan plan_background(const std::vector<StateUse>& calls, const Shardin
 struct KeptPeak {
   KeptBytes near{};       ///< as peak_kept(), however slow the background is
   std::int64_t host = 0;  ///< the most at one time
+  /// The most that is saved near and in messages that are received ahead, together.
+  std::int64_t with_messages = 0;
+  std::int64_t waiting = 0;  ///< the most that can wait in messages, received or not
 };
-/// `memory`: what each call of the group takes and gives back. O(n).
-KeptPeak peak_kept_beside(const std::vector<CallMemory>& memory, const BackgroundPlan& background);
+/// `memory`: what each call of the group takes and gives back; `waiting`: bytes of messages that
+/// are received ahead while it runs. O(n).
+KeptPeak peak_kept_beside(const std::vector<CallMemory>& memory,
+                          const std::vector<std::int64_t>& waiting,
+                          const BackgroundPlan& background);
 
 }  // namespace tilewright

@@ -45,6 +45,10 @@ struct GemmOperands {
   std::optional<std::int64_t> a_total, b_total, c_total;
   /// What the kernel moves besides, once however it is blocked.
   std::int64_t other_loads = 0, other_stores = 0;
+  /// The part of the loads of A and B, and bytes of the others, that the DRAM need not move for
+  /// this tile: others load the same with it.
+  double a_spared = 0, b_spared = 0;
+  std::int64_t other_spared = 0;
   SramBytes other_sram;
   /// What the engine moves through the SRAM, where it does not depend on the blocks.
   std::optional<SramBytes> engine_sram;
@@ -122,6 +126,7 @@ struct Stream {
   /// Loaded or stored while the engines wait: results that leave the place of their sums, and what
   /// they are added to. Not counted in `load` and `store`.
   std::int64_t alone = 0;
+  std::int64_t spared = 0;  ///< of `load`: what the DRAM need not move for this tile
 };
 
 /// Seconds of a pipelined stream: the fill, then the slower of the engines (or the SRAM that feeds

@@ -14,6 +14,7 @@
 
 #include <tilewright/plan/blocking.h>
 #include <tilewright/plan/collective.h>
+#include <tilewright/plan/convolution_blocking.h>
 #include <tilewright/plan/partition.h>
 #include <tilewright/plan/plan.h>
 #include <tilewright/plan/recomputation.h>
@@ -39,6 +40,7 @@ struct Access {
   std::string tensor;
   TensorClass cls = TensorClass::temporary;
   std::int64_t bytes = 0;
+  bool common = false;  ///< every rank of the tensor axis holds the same, whole
 };
 
 /// A conversion of reads[0] into writes[0] over one axis of the ranks; an all_to_all over all axes
@@ -59,6 +61,8 @@ struct Kernel {
   /// kernel without `a` makes it itself, block by block (fused attention).
   bool matrix = false;
   Gemm gemm;
+  /// Where the GEMM stands for a convolution whose windows overlap or skip pixels.
+  std::optional<Convolution> convolution;
   Access a, b;
   bool accumulate = false;  ///< the result is added to what is stored (weight gradients)
   /// `a` is normalised as it is loaded. Under this name it is among the writes if it is kept.
@@ -71,10 +75,16 @@ struct Kernel {
   std::optional<Collective> collective;
 };
 
+/// A rank's part of what `sharers` ranks keep together: equal parts, of whole bytes.
+constexpr std::int64_t kept_part(std::int64_t bytes, int sharers) {
+  return (bytes + sharers - 1) / sharers;
+}
+
 /// A tensor with its size on one rank.
 struct SizedTensor {
   std::string name;
   std::int64_t bytes = 0;
+  bool common = false;  ///< Access::common
 };
 
 /// Everything a block does for one micro-batch on one rank.
@@ -93,8 +103,14 @@ struct BlockKernels {
   /// gradients (output_gradient among them if they read it).
   std::vector<SizedTensor> held_activations, held_gradients;
   std::int64_t temporaries = 0;  ///< peak bytes of other tensors alive between kernels
+  /// The same where KernelOptions::sharers ranks keep what is common together.
+  std::int64_t shared_temporaries = 0;
+  bool common_boundary = false;  ///< of the activations that pass between blocks: Access::common
   std::int64_t stash_bytes() const;
   std::int64_t rebuilt_bytes() const;
+  /// With the sizes of what is kept from call to call as `sharers` ranks keep it together: of
+  /// saved tensors, and of those that pass between blocks.
+  BlockKernels kept_together(int sharers, bool saved, bool boundary) const;
 };
 
 struct KernelOptions {
@@ -118,6 +134,8 @@ struct KernelOptions {
   bool fuse_attention = false;  ///< scores, softmax and context in one kernel
   bool fuse_norm = false;       ///< norms in the GEMMs that read their result
   bool fuse_pointwise = true;   ///< pointwise operators in the kernel that makes their input
+  /// Ranks of the tensor axis that keep together what all of them hold; 1: each keeps its own.
+  int sharers = 1;
   bool ring_attention = false;  ///< that works on keys and values block by block as they arrive
   /// Weight gradients run later than the backward pass. The gradients that they read, and those
   /// that pass between blocks, are then kept per micro-batch, like saved activations.

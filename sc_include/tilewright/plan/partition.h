@@ -113,7 +113,8 @@ std::vector<GroupAxis> make_axes(const PlanConfig& plan);
 /// 1909.08053): QKV, up projection, head and loss by output feature, attention by head, output and
 /// down projection and the vocabulary-parallel embedding by the reduced dimension, and with
 /// sequence parallelism (arXiv 2205.05198) the norms and residuals between them by token; a second
-/// tensor axis the other way round, a third by token. `accpar` as accpar.h says. Context-parallel
+/// tensor axis the other way round, a third by token. Convolutions alternate between output and
+/// input channels, or are cut by group. `accpar` as accpar.h says. Context-parallel
 /// ranks cut every operator by token, data-parallel ones by sample, but for experts, whose axis
 /// cuts those. Where `uneven: pad` copies key/value heads, a last axis is of these copies.
 Splits make_splits(const PlanConfig& plan, const Graph& graph);

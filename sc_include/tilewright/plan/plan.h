@@ -117,6 +117,9 @@ struct PlanConfig {
   bool fuse_norm = false;
   /// Pointwise operators join the kernel that makes what they read; else each is one of its own.
   bool fuse_pointwise = true;
+  /// Tensor ranks that use the same DRAM controllers keep what each of them holds whole once, a
+  /// part each, and load it together.
+  bool multicast = false;
   OptimizerKind optimizer = OptimizerKind::adam;
   Mode mode = Mode::training;
   DType precision = DType::fp16;  ///< fp16 and bf16 are mixed precision
@@ -132,7 +135,7 @@ struct PlanConfig {
   /// "plans/a.yaml:4: parallelism.tensor".
   std::string where_tensor, where_pipeline, where_data, where_batch, where_stages, where_placement,
       where_precision, where_sequence, where_context, where_expert, where_zero, where_partition,
-      where_recomputation, where_fusion, where_schedule, where_offload;
+      where_recomputation, where_fusion, where_schedule, where_offload, where_multicast;
 
   int ranks() const { return pipeline * tensor * context * data; }
   /// Ranks that work on the same micro-batches: one tile group.

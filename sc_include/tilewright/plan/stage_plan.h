@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -13,6 +14,7 @@
 #include <tilewright/machine/machine.h>
 #include <tilewright/plan/activation_memory.h>
 #include <tilewright/plan/background.h>
+#include <tilewright/plan/communication_buffers.h>
 #include <tilewright/plan/cost.h>
 #include <tilewright/plan/kernels.h>
 #include <tilewright/plan/placement.h>
@@ -22,6 +24,8 @@
 #include <tilewright/plan/stages.h>
 
 namespace tilewright {
+
+class CollectiveMembers;
 
 /// One consumer of a rank's memory.
 struct MemoryItem {
@@ -49,6 +53,8 @@ struct StagePlan {
   /// The same by the axes over which their gradients are summed.
   ParametersByAxes parameters_by_axes;
   int in_flight = 1;  ///< peak_in_flight(): micro-batches of a chunk that are held
+  /// The most bytes of messages from other stages that can wait, in any replica.
+  std::int64_t waiting = 0;
   Residency residency;
   std::int64_t sram_resident = 0;              ///< bytes per rank that residents take at their peak
   std::int64_t sram_working = 0;               ///< largest kernel footprint
@@ -94,9 +100,12 @@ class StagePlanner {
  public:
   StagePlanner(const Graph& graph, const PlanConfig& plan, const MachineConfig& machine,
                const Placement& placement);
+  ~StagePlanner();
 
   /// Plans every stage and checks capacities.
   std::vector<StagePlan> plan_stages();
+  /// From here on errors do not say what would fit.
+  void without_advice() { advise_ = false; }
 
   /// What stands at a position of the chain when `stage` runs it: a block of the graph and what it
   /// drops. Equal ones have one number.
@@ -120,6 +129,11 @@ class StagePlanner {
   BackgroundPlan background(const StagePlan& stage, const std::vector<StageCall>& calls);
   /// What of the plan runs beside the computation.
   BackgroundChoice beside() const;
+  /// Whether what a position keeps moves to the host memory.
+  bool moves_activations(int stage, std::size_t position) const {
+    return plan_.offload.activations &&
+           plan_.offload.activations->applies(stage, layer_at_[position]);
+  }
   /// Those of a tile at full speed: what is chosen by time does not look at slow tiles.
   const TileRates& rates() const { return rates_; }
   /// Speed of the slowest tile of a stage's first replica, in (0, 1].
@@ -128,6 +142,11 @@ class StagePlanner {
   /// How the activation lies that passes between blocks.
   const Layouts& boundary() const { return boundary_; }
   const Sharding& sharding() const { return sharding_; }
+  /// Ranks of the tensor axis that keep together what all of them hold: those that use the same
+  /// DRAM controllers, equally many everywhere. 1: each keeps its own.
+  int sharers() const { return sharers_; }
+  /// The first of those that a rank of a tile group is among.
+  int first_sharer(int stage, int replica, int rank) const;
   /// Parameters of a variant that one rank works with, by the axes over which their
   /// gradients are summed.
   ParametersByAxes block_parameters(std::uint32_t variant) const;
@@ -135,19 +154,41 @@ class StagePlanner {
   ParametersByAxes fetched_parameters(std::uint32_t variant) const;
   /// The embedding table, when the head shares it.
   const Operator* tied_table() const;
+  /// Parameters of that table whose gradients a stage exchanges with the other one that holds it;
+  /// 0 when there is no other.
+  std::int64_t tied_parameters(const StagePlan& stage);
+  /// The groups of ranks that run collectives, and their algorithms.
+  CollectiveMembers& members() { return *members_; }
+  /// The axis whose ranks, all of which hold what passes between stages, send a part of it each.
+  std::optional<std::size_t> scattered_axis() const;
 
  private:
   StagePlan plan_stage(int stage, const std::vector<StageRange>& virtual_stages);
   /// What the call of one block takes and gives back in a slot for `samples` samples.
-  CallMemory call_memory(const ChunkPlan& chunk, std::size_t position, SlotPhase phase,
-                         std::int64_t samples);
+  CallMemory call_memory(const StagePlan& stage, const ChunkPlan& chunk, std::size_t position,
+                         SlotPhase phase, std::int64_t samples);
+  /// Bytes of a block's activations that a rank of the stage keeps from forward to backward.
+  std::int64_t stash_bytes(const StagePlan& stage, std::size_t position, std::int64_t samples);
+  /// Throws InputError when sets of ranks that use the same controllers differ in size, or are of
+  /// one rank.
+  int count_sharers() const;
   /// Parameters of a block; the head's table counts with the embedding where a stage holds both and
   /// the gradients of both uses add up.
   ParametersByAxes own_parameters(const StagePlan& stage, std::size_t position);
   /// The most that a stage keeps of activations, in any replica.
   KeptPeak kept(const StagePlan& stage);
   /// The same by whole slots, where nothing moves to the host memory.
-  KeptBytes kept_near(const StagePlan& stage, int replica);
+  KeptPeak kept_near(const StagePlan& stage, int replica, const std::vector<std::int64_t>& waiting);
+  /// waiting_messages() of a tile.
+  WaitingMessages waiting(const StagePlan& stage, int replica);
+  /// What summands on their way take, by what they are added to.
+  struct SummandBytes {
+    std::int64_t activations = 0, gradients = 0;
+  };
+  SummandBytes summands(const StagePlan& stage);
+  std::int64_t summands(const Collective& collective);
+  std::int64_t summands(const std::vector<Collective>& collectives);
+  std::int64_t summands_beside(const StagePlan& stage);
   std::vector<StageRange> cut();
   /// Closed-form iteration time and DRAM bytes of one rank; nothing when a kernel does not fit.
   std::optional<std::pair<double, double>> evaluate(const StagePlan& stage);
@@ -162,8 +203,6 @@ class StagePlanner {
   [[noreturn]] void refuse(const StagePlan& stage, Space space, const std::string& where,
                            std::int64_t need, std::int64_t capacity);
   std::string advice() const;
-  std::string advised_offload() const;
-  bool fits(const PlanConfig& variant) const;
   KernelOptions kernel_options(std::int64_t samples, const Dropped& dropped) const;
 
   struct BlockVariant {
@@ -179,6 +218,9 @@ class StagePlanner {
   const Graph graph_;  // what the ranks work on: the model, with copies of key/value heads
   const Sharding sharding_;
   const Layouts boundary_;
+  const std::unique_ptr<CollectiveMembers> members_;
+  std::map<std::tuple<CollectiveKind, AxisSet, std::int64_t>, std::int64_t> summands_;
+  int sharers_ = 1;
   std::map<std::size_t, Schedule> schedules_;  // by the number of micro-batches
   const Tier dram_, host_;
   TileRates rates_;

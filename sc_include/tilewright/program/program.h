@@ -101,9 +101,12 @@ struct Instruction {
   std::uint16_t channel = 0;  ///< send, recv
   /// send, recv: some tiles have no peer in their table, and skip it. Filled by Program::seal().
   bool skips = false;
+  /// load: made once for all tiles that have the same entry in peer table `operand`, and by the
+  /// tiles with kNoTile for themselves (sharing_sets()).
+  bool shared = false;
   /// One for each other engine whose completions can matter (net_send completes at issue).
   Dependences after{kNone, kNone, kNone, kNone};
-  std::uint32_t operand = 0;  ///< compute: shape; send, recv: peer table
+  std::uint32_t operand = 0;  ///< compute: shape; send, recv, shared load: peer table
   Share share;                ///< load, store, send, recv, allocate, release
   // What messages do not need comes last: they are the most frequent by far.
   std::uint32_t amount = 0;  ///< compute: parts of the shape's work, of ComputeShape::denominator
@@ -192,10 +195,24 @@ struct Program {
   /// Computes the streams and checks the program: dependences point backwards, engines match
   /// opcodes, operands exist, peer tables are complete, a tile belongs to one group, background
   /// calls do not compute and share no channel with the others, every tile's sends and receives
-  /// agree in number and bytes with its peers'. Throws InputError naming the group, segment and
-  /// instruction (a size mismatch names both ends).
+  /// agree in number and bytes with its peers', and the loads of tiles that share them with each
+  /// other. Throws InputError naming the group, segment and instruction (a size mismatch names both
+  /// ends).
   void seal();
 };
+
+/// Tiles that load together, once from the memory for all: those whose entry in a peer table that
+/// shared loads use is the same tile, one of them. The n-th shared load of a memory that a tile
+/// makes by the table is the n-th of each other one. Tables of different groups are one if their
+/// numbers are equal.
+struct SharingSet {
+  std::uint32_t table = 0;
+  Space space = Space::dram;
+  TileId first = kNoTile;     ///< the entry
+  std::vector<TileId> tiles;  ///< at least two, ascending
+};
+/// Every set of a sealed program, by table, memory and entry.
+std::vector<SharingSet> sharing_sets(const Program& program);
 
 std::string to_string(Engine e);
 std::string to_string(Opcode o);

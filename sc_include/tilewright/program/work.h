@@ -17,6 +17,8 @@ struct TileWork {
   double engines_read = 0, engines_wrote = 0;     ///< bytes that the engines move through the SRAM
   std::uint64_t dram_read = 0, dram_written = 0;  ///< loads and stores
   std::uint64_t host_read = 0, host_written = 0;
+  /// Of the loads, what is read in the name of another tile that shares them (SharingSet::first).
+  std::uint64_t dram_shared = 0, host_shared = 0;
   std::uint64_t sent = 0, received = 0;  ///< messages
 
   /// SRAM bytes: the engines', and what loads, stores and messages put there or take.
