@@ -488,8 +488,19 @@ PlanConfig read_plan(const Document& document) {
   plan.where_sequence = root.where("sequence");
   read_plan_schedule(root, document.path(), plan);
   read_training(root, plan);
-  plan.precision = root.choice<DType>(
-      "precision", {{"fp16", DType::fp16}, {"bf16", DType::bf16}, {"fp32", DType::fp32}}, "fp16");
+  plan.precision = root.choice<DType>("precision",
+                                      {{"fp16", DType::fp16},
+                                       {"bf16", DType::bf16},
+                                       {"fp32", DType::fp32},
+                                       {"fp8", DType::fp8},
+                                       {"int8", DType::int8}},
+                                      "fp16");
+  if (plan.mode == Mode::training && bytes_of(plan.precision) == 1) {
+    root.fail("precision",
+              fmt::format("'{}' is for mode: inference; training allows fp16, bf16 and "
+                          "fp32",
+                          to_string(plan.precision)));
+  }
   plan.where_precision = root.where("precision");
   read_placement(root, document.path(), plan);
   read_stages(root, plan);

@@ -114,6 +114,7 @@ TEST(Plan, StateBytes) {
   EXPECT_THAT(total("precision: fp32\noptimizer: sgd\n"), ElementsAre(4, 4, 0, 8));
   EXPECT_THAT(total("mode: inference\n"), ElementsAre(2, 0, 0, 2));
   EXPECT_THAT(total("mode: inference\nprecision: fp32\n"), ElementsAre(4, 0, 0, 4));
+  EXPECT_THAT(total("mode: inference\nprecision: int8\n"), ElementsAre(1, 0, 0, 1));
 }
 
 TEST(Plan, PlacementIsANameOrAMap) {
@@ -198,7 +199,8 @@ TEST(Plan, RefusalsNamePlaceKeyValueAndWhatIsAllowed) {
       {"recomputation: full", "recomputation: half", "full"},
       {"recomputation: full", "optimizer: lamb", "adam, sgd, none"},
       {"recomputation: full", "schedule: zb-h9", "gpipe"},
-      {"recomputation: full", "precision: fp8", "precision"},
+      {"recomputation: full", "precision: fp4", "precision"},
+      {"recomputation: full", "precision: fp8", "training allows fp16, bf16 and fp32"},
       {"recomputation: full", "sequence: 0", "sequence"},
       {"recomputation: full", "mode: serve", "inference"},
       {"recomputation: full", "stages: [1, 2]", "2 stages are listed, parallelism.pipeline is 4"},
