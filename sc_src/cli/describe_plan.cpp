@@ -92,10 +92,14 @@ void describe_plan(Description& out, const Inputs::Plan& plan) {
   out.line("precision", to_string(p.precision));
   if (training) {
     out.line("recomputation", to_string(p.recomputation));
-    if (p.fuse_attention) out.line("fusion", "attention");
-    if (!p.fuse_pointwise) out.line("fusion", "none");
     out.line("optimiser", name_of(p.optimizer));
   }
+  if (p.fuse_attention || p.fuse_norm) {
+    out.line("fusion", p.fuse_attention && p.fuse_norm ? "attention, norm"
+                       : p.fuse_norm                   ? "norm"
+                                                       : "attention");
+  }
+  if (!p.fuse_pointwise) out.line("fusion", "none");
   out.line("state per parameter",
            fmt::format("{} B: {} weight, {} gradient, {} optimiser", state.total(), state.weight,
                        state.gradient, state.optimizer));

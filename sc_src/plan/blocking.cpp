@@ -114,14 +114,15 @@ class Search {
     r.footprint = need;
     r.in_place = in_place;
     const std::int64_t load = r.a_traffic + r.b_traffic + r.c_read + o_.other_loads;
-    stream_.alone = in_place ? r.c_read + r.c_write : 0;
+    const std::int64_t store = r.c_write + o_.other_stores;
+    stream_.alone = in_place ? r.c_read + store : 0;
     stream_.load = in_place ? load - r.c_read : load;
-    stream_.store = in_place ? 0 : r.c_write;
+    stream_.store = in_place ? 0 : store;
     stream_.spared =
         o_.other_spared + static_cast<std::int64_t>(o_.a_spared * static_cast<double>(r.a_traffic) +
                                                     o_.b_spared * static_cast<double>(r.b_traffic));
     stream_.sram = r.sram + o_.other_sram;
-    if (rates_.sram.contention) stream_.sram = stream_.sram + transfers(load, r.c_write);
+    if (rates_.sram.contention) stream_.sram = stream_.sram + transfers(load, store);
     const auto rank =
         std::make_tuple(streamed_seconds(stream_, rates_), r.dram_bytes(), r.sram.total());
     if (best_.feasible && rank >= rank_) return;
@@ -182,7 +183,7 @@ Pipelining pipelining(const Gemm& gemm, const GemmOperands& operands) {
   const std::int64_t sums = operands.accumulate && !operands.c_resident ? gemm.batch * size.c : 0;
   const std::int64_t loads = size.a_total + size.b_total + sums + operands.other_loads;
   Pipelining p;
-  const std::int64_t moved = loads + size.c_total;
+  const std::int64_t moved = loads + size.c_total + operands.other_stores;
   if (moved > 0) p.steps = std::max(kFewestSlices, ceil_div(moved, kSlice));
   p.fill = ceil_div(loads, p.steps);
   return p;
@@ -245,8 +246,9 @@ bool BlockingCache::Key::operator<(const Key& o) const {
         std::make_tuple(g.batch, g.m, g.n, g.k, g.flop_scale),
         std::make_tuple(p.a_bytes, p.b_bytes, p.c_bytes, p.sum_bytes, p.a_resident, p.b_resident,
                         p.c_resident, p.accumulate, p.a_made),
-        std::make_tuple(p.a_total, p.b_total, p.c_total, p.other_loads, p.other_sram.read,
-                        p.other_sram.written, engine.read, engine.written),
+        std::make_tuple(p.a_total, p.b_total, p.c_total, p.other_loads, p.other_stores,
+                        p.other_sram.read, p.other_sram.written, engine.read, engine.written),
+        std::make_tuple(p.a_spared, p.b_spared, p.other_spared),
         std::make_tuple(k.sram_free, k.engine_seconds, r.dram, r.way, r.latency,
                         r.sram.bandwidth.value(), r.sram.read.value(), r.sram.write.value(),
                         r.sram.contention));

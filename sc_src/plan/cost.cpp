@@ -134,11 +134,18 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
     stream(r.cls).in += r.bytes;
     if (residency.shares(r)) shared += r.bytes;
   }
+  std::int64_t normalised = 0;
   for (const Access& w : kernel.writes) {
     through_sram.written += w.bytes;
+    const bool of_a = !kernel.normalised.empty() && w.tensor == kernel.normalised;
+    if (of_a && residency.space(w.cls) != Space::sram) {
+      normalised = residency.kept(w);
+      continue;
+    }
     stream(w.cls).out += residency.kept(w);
     if (residency.space(w.cls) == Space::dram) results_out += w.bytes;
   }
+  if (!kernel.normalised.empty()) through_sram.read += kernel.a.bytes;
   const auto note_shared = [&](KernelCost& cost) {
     cost.shared_load = shared;
     cost.spared = shared - kept_part(shared, residency.sharers);
@@ -176,6 +183,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   o.b_total = kernel.b.bytes;
   o.c_total = stream_out;
   o.other_loads = stream_in;
+  o.other_stores = normalised;
   o.other_spared = shared - kept_part(shared, residency.sharers);
   o.a_spared = spared_part(kernel.a);
   o.b_spared = spared_part(kernel.b);
@@ -198,7 +206,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   cost.feasible = b.feasible;
   if (!b.feasible) return cost;
   cost.load = b.a_traffic + b.b_traffic + b.c_read + stream_in;
-  cost.store = b.c_write;
+  cost.store = b.c_write + normalised;
   cost.pipelining = pipelining(g, o);
   cost.sram = b.sram + through_sram;
   cost.beside = beside(cost, rates.dram.sram);

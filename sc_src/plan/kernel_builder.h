@@ -212,6 +212,17 @@ class KernelBuilder {
   /// The forward pass, or what runs again of it; it leaves the tensors in `saving` for backward.
   KernelList run_forward(Phase phase, const std::set<std::string>& saving);
 
+  /// A norm that every GEMM reading its result works out itself as it loads: no kernel makes it,
+  /// and it is written only to be kept. Rows are whole, and nothing stands between.
+  bool normalised_on_load(const Operator& op, Phase phase) const;
+  /// Such a norm: what it reads, elements × passes, and its result where that is to be kept.
+  struct LoadedNorm {
+    const Operator* norm = nullptr;
+    Access input, result;
+    double elements = 0;
+  };
+  static void normalise(Kernel& k, const LoadedNorm& norm);
+
   /// The results of an operator as the newest kernel writes them.
   void produce_results(KernelList& list, Holdings& held, const Operator& op, Phase phase,
                        const std::set<std::string>& saving) const;

@@ -6,6 +6,7 @@ namespace tilewright {
 KernelList KernelBuilder::run_forward(Phase phase, const std::set<std::string>& saving) {
   const bool first = phase == Phase::forward;
   KernelList list;
+  std::map<std::string, LoadedNorm> norms;  // by their result
   Holdings held;
   if (!input_.empty()) {
     held.primary[input_] = {input_, class_of(input_, saving), o_.boundary};
@@ -41,9 +42,23 @@ KernelList KernelBuilder::run_forward(Phase phase, const std::set<std::string>& 
       }
       inputs.push_back(fetch(list, held, in.tensor, needed, phase, in.tensor));
     }
+    if (normalised_on_load(op, phase)) {
+      const std::string& out = op.outputs.front().tensor;
+      const Stored made{out, class_of(out, saving),
+                        o_.splits.output_layouts(op, op.outputs.front())};
+      held.primary[out] = made;
+      LoadedNorm norm{&op, inputs.front(), {}, 0};
+      norm.elements = Operator::vector_elements(local(op)) * op.forward_passes;
+      if (made.cls == TensorClass::saved) {
+        norm.result = access(out, made.cls, out, made.layouts);
+      }
+      norms[out] = norm;
+      continue;
+    }
     // The rows beside a rank's own, of the one input of a convolution or pooling.
     inputs.push_back(fetch_edge(list, op, op.inputs.front(), inputs.front(), phase));
     int passes = op.forward_passes;
+    const auto norm = norms.find(op.inputs.front().tensor);
     if (op.on_matrix_engine()) {
       Kernel& k = list.open(op.name, phase);
       multiply(k, op, ConvolutionPass::forward, gemm_of(op));
@@ -51,6 +66,7 @@ KernelList KernelBuilder::run_forward(Phase phase, const std::set<std::string>& 
       k.b = op.multiplies_weights() ? weight(op) : inputs[1];
       // Counted with the image, in whose blocks they are.
       list.read({inputs.back().tensor, inputs.back().cls, 0});
+      if (norm != norms.end()) normalise(k, norm->second);
     } else {
       inputs.push_back(share_statistics(list, op, inputs, passes, phase));
       continue_or_open(list, op, inputs.front().tensor, op.name, phase);
@@ -62,6 +78,10 @@ KernelList KernelBuilder::run_forward(Phase phase, const std::set<std::string>& 
     list.kernels.back().vector_elements +=
         Operator::vector_elements(local(op)) * passes + special_elements(op, op.forward_special);
     produce_results(list, held, op, phase, saving);
+    if (norm == norms.end() || norm->second.result.tensor.empty()) continue;
+    // Whoever reads it after this kernel finds it in memory.
+    list.produce(norm->second.result);
+    norms.erase(norm);
   }
   finish_forward(list, held, phase);
   std::set<std::string> kept{handed_over_};
@@ -70,6 +90,37 @@ KernelList KernelBuilder::run_forward(Phase phase, const std::set<std::string>& 
   rename_moved(list, held);
   list.drop_internal(kept);
   return list;
+}
+
+bool KernelBuilder::normalised_on_load(const Operator& op, Phase phase) const {
+  if (!o_.fuse_norm || op.kind != OpKind::norm) return false;
+  const std::string& out = op.outputs.front().tensor;
+  if (phase == Phase::recompute && kept_.count(out) > 0) return false;
+  const auto cut = o_.splits.of(op).cut;
+  if (std::find(cut.begin(), cut.end(), Dim::col) != cut.end()) return false;
+  const Layouts made = o_.splits.output_layouts(op, op.outputs.front());
+  bool read = false;
+  for (const Operator& reader : block_.operators) {
+    if (phase == Phase::recompute && again_.count(reader.name) == 0) continue;
+    for (const Operand& in : reader.inputs) {
+      if (in.tensor != out) continue;
+      const bool loads_rows = reader.kind == OpKind::gemm && &in == &reader.inputs.front();
+      if (!loads_rows || o_.splits.input_layouts(reader, in) != made) return false;
+      read = true;
+    }
+  }
+  return read;
+}
+
+/// The GEMM multiplies rows as they are and scales those of its result by their statistics, which
+/// come with the rows: gains are part of the weights. That is a pass over the result; the norm's
+/// own passes are counted once, however often its rows are loaded.
+void KernelBuilder::normalise(Kernel& k, const LoadedNorm& norm) {
+  k.name = norm.norm->name + "+" + k.name;
+  k.normalised = norm.norm->outputs.front().tensor;
+  k.a = norm.input;
+  const Gemm& g = k.gemm;
+  k.vector_elements += norm.elements + static_cast<double>(g.batch * g.m * g.n);
 }
 
 void KernelBuilder::produce_results(KernelList& list, Holdings& held, const Operator& op,

@@ -296,19 +296,41 @@ void read_collectives(const Section& root, PlanConfig& plan) {
   }
 }
 
+/// One name, or a list of those that can be together.
+void read_fusion(const Section& root, PlanConfig& plan) {
+  plan.where_fusion = root.where("fusion");
+  if (!root.is_list("fusion")) {
+    enum class Fusion { none, pointwise, attention, norm };
+    const auto fusion = root.choice<Fusion>("fusion",
+                                            {{"pointwise", Fusion::pointwise},
+                                             {"none", Fusion::none},
+                                             {"attention", Fusion::attention},
+                                             {"norm", Fusion::norm}},
+                                            "pointwise");
+    plan.fuse_pointwise = fusion != Fusion::none;
+    plan.fuse_attention = fusion == Fusion::attention;
+    plan.fuse_norm = fusion == Fusion::norm;
+    return;
+  }
+  for (const std::string& name : root.texts("fusion")) {
+    if (name == "attention") {
+      plan.fuse_attention = true;
+    } else if (name == "norm") {
+      plan.fuse_norm = true;
+    } else if (name != "pointwise") {
+      root.fail("fusion", fmt::format("'{}' is not one of several fusions; wanted: a list of "
+                                      "pointwise, attention, norm",
+                                      name));
+    }
+  }
+}
+
 /// What only training does, and what is left of it in inference.
 void read_training(const Section& root, PlanConfig& plan) {
   const bool inference = plan.mode == Mode::inference;
   plan.recomputation = read_recomputation(root, plan.pipeline);
   plan.where_recomputation = root.where("recomputation");
-  enum class Fusion { none, pointwise, attention };
-  const auto fusion = root.choice<Fusion>(
-      "fusion",
-      {{"pointwise", Fusion::pointwise}, {"none", Fusion::none}, {"attention", Fusion::attention}},
-      "pointwise");
-  plan.fuse_pointwise = fusion != Fusion::none;
-  plan.fuse_attention = fusion == Fusion::attention;
-  plan.where_fusion = root.where("fusion");
+  read_fusion(root, plan);
   plan.fp32_gradients =
       root.choice<bool>("gradients", {{"as_weights", false}, {"fp32", true}}, "as_weights");
   plan.optimizer = root.choice<OptimizerKind>(

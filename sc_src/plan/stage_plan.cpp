@@ -180,6 +180,7 @@ KernelOptions StagePlanner::kernel_options(std::int64_t samples, const Dropped& 
   o.tensor_chunks = plan_.overlap.tensor_chunks;
   o.dropped = dropped;
   o.fuse_attention = plan_.fuse_attention;
+  o.fuse_norm = plan_.fuse_norm;
   o.fuse_pointwise = plan_.fuse_pointwise;
   o.sharers = sharers_;
   o.ring_attention = plan_.overlap.ring_attention;

@@ -119,8 +119,9 @@ using Key = std::tuple<std::string, std::string, std::string, int, int>;
 
 using F = AddressField;
 
-/// The mappings of the reference by what they interleave lowest. Left out: HBM2 with banks above
-/// rows, which was run on an organisation of two stacks that the part here has not.
+/// The mappings of the reference by what they interleave lowest. HBM2 was run by one simulator on
+/// two stacks that share a channel, which the part here has not: with banks above rows that shows
+/// where several banks are used at once (random and staggered patterns, left out).
 std::map<Key, Reference> references() {
   std::ifstream in(TILEWRIGHT_SOURCE_DIR "/testbench/reference/dram_ref.csv");
   EXPECT_TRUE(in);
@@ -156,9 +157,13 @@ std::map<Key, Reference> references() {
       kind = "banks highest";
       p.mapping = mapping({F::group, F::bank, F::row, F::column});
       row_set = 8192;
+    } else if (f[7].rfind("rand", 0) != 0 || f[9] == "1") {
+      kind = "banks highest";
+      p.mapping = mapping({F::pseudo, F::group, F::bank, F::row, F::column});
     } else {
       continue;
     }
+    if (hbm && kind == "banks highest" && f[7].rfind("streams", 0) == 0) continue;
     const int bytes = std::stoi(f[8]), outstanding = std::stoi(f[9]);
     Reference& r = all[{hbm ? "HBM2" : "DDR4", kind, f[7], bytes, outstanding}];
     r.name = (hbm ? "HBM2, " : "DDR4, ") + kind + ", " + f[7] + ", " + f[8] + " B, " + f[9];
@@ -178,8 +183,8 @@ TEST(BankedDram, SustainedEfficiencyLiesWithinTheSpreadOfTwoSimulators) {
   for (const auto& [key, r] : references()) {
     const auto& [memory, kind, name, bytes, outstanding] = key;
     if (outstanding == 1) continue;
-    // One of the two issues row and column commands of HBM over one bus, which shows where only
-    // that one was run: sequential reads at other depths than 64.
+    // One of the two issues row and column commands of HBM over one bus and changes stacks every
+    // 256 B, which shows where only that one was run: sequential reads at other depths than 64.
     if (memory == "HBM2" && name == "seq_read" && outstanding != 64 && outstanding > 4) continue;
     const auto capacity = static_cast<std::uint64_t>(r.part.capacity().value());
     const auto size = static_cast<std::uint64_t>(bytes);
@@ -190,7 +195,7 @@ TEST(BankedDram, SustainedEfficiencyLiesWithinTheSpreadOfTwoSimulators) {
     RecordProperty(r.name, std::to_string(o.efficiency));
     ++checked;
   }
-  EXPECT_GE(checked, 40);
+  EXPECT_GE(checked, 43);
 }
 
 TEST(BankedDram, IdleLatenciesLieWithinTheSpreadOfTwoSimulators) {

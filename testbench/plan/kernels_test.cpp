@@ -506,6 +506,90 @@ TEST(SeparateKernels, EachOperatorIsOneAndItsResultIsMoved) {
   EXPECT_DOUBLE_EQ(flop(separate.backward), flop(fused.backward));
 }
 
+std::vector<std::string> normalising(const std::vector<Kernel>& kernels) {
+  std::vector<std::string> names;
+  for (const Kernel& k : kernels) {
+    if (!k.normalised.empty()) names.push_back(k.normalised);
+  }
+  return names;
+}
+
+// The first norm of a layer reads the layer's input and writes its result, which the QKV projection
+// reads; the second is part of the kernel that makes its input, and writes what the up projection
+// reads.
+TEST(FusedNorm, WritesItsResultOnlyWhereItIsKept) {
+  const std::vector<std::string> both{"attention_norm.out", "mlp_norm.out"};
+  for (const DecoderConfig& c : {gpt(), llama()}) {
+    const Graph g = build_graph(c);
+    const std::int64_t sbh = 256 * 3 * 512 * 2;
+    for (const int t : {1, 2}) {
+      KernelOptions o = options(t, 3, false), fuse = o;
+      fuse.fuse_norm = true;
+      BlockKernels plain = make_kernels(layer(g), o), fused = make_kernels(layer(g), fuse);
+      EXPECT_EQ(normalising(fused.forward), both) << c.name;
+      // Kept: the layer's input is read once less.
+      EXPECT_EQ(moved(plain.forward) - moved(fused.forward), sbh);
+      EXPECT_EQ(fused.stash_bytes(), plain.stash_bytes());
+      EXPECT_EQ(moved(plain.backward), moved(fused.backward));
+
+      // Made again before backward: neither result is written the first time, both the second.
+      o.dropped.all = fuse.dropped.all = true;
+      plain = make_kernels(layer(g), o);
+      fused = make_kernels(layer(g), fuse);
+      EXPECT_EQ(normalising(fused.forward), both);
+      EXPECT_EQ(normalising(fused.recompute), both);
+      EXPECT_EQ(moved(plain.forward) - moved(fused.forward), 3 * sbh);
+      EXPECT_EQ(moved(plain.recompute) - moved(fused.recompute), sbh);
+      EXPECT_EQ(fused.rebuilt_bytes(), plain.rebuilt_bytes());
+
+      o.dropped.all = fuse.dropped.all = false;
+      o.training = fuse.training = false;
+      EXPECT_EQ(
+          moved(make_kernels(layer(g), o).forward) - moved(make_kernels(layer(g), fuse).forward),
+          3 * sbh);
+      EXPECT_DOUBLE_EQ(flop(plain.forward), flop(fused.forward));
+      EXPECT_EQ(all_reduces(plain.forward), all_reduces(fused.forward));
+    }
+  }
+}
+
+TEST(FusedNorm, TheGemmDoesItsWorkAndScalesItsResult) {
+  const Graph g = build_graph(llama());
+  KernelOptions o = options(1, 3, false);
+  o.fuse_norm = true;
+  o.training = false;
+  const std::int64_t tokens = 3 * 256, h = 512, width = 512 + 2 * 128;
+  const BlockKernels k = make_kernels(layer(g), o);
+  const Kernel& first = k.forward.front();
+  EXPECT_EQ(first.name.rfind("attention_norm+qkv", 0), 0u);
+  EXPECT_EQ(first.a.tensor, "x");
+  EXPECT_EQ(first.a.bytes, 2 * tokens * h);
+  EXPECT_EQ(first.b.bytes, 2 * h * width);
+  o.fuse_norm = false;
+  const BlockKernels plain = make_kernels(layer(g), o);
+  EXPECT_DOUBLE_EQ(first.vector_elements, plain.forward[0].vector_elements +
+                                              plain.forward[1].vector_elements +
+                                              static_cast<double>(tokens * width));
+}
+
+TEST(FusedNorm, NotWhereACollectiveOrAnotherReaderComesBetween) {
+  // Sequence parallelism gathers the normalised rows; experts are sent them.
+  KernelOptions o = options(2, 3, false, true);
+  o.fuse_norm = true;
+  EXPECT_TRUE(normalising(make_kernels(layer(build_graph(gpt())), o).forward).empty());
+  o = options(1, 3, false);
+  o.fuse_norm = true;
+  const Graph g = build_graph(moe());
+  EXPECT_EQ(normalising(make_kernels(layer(g), o).forward),
+            std::vector<std::string>{"attention_norm.out"});
+  // What is recomputed but for its reader is made by itself.
+  o.dropped.roles = roles({OpRole::mlp_norm});
+  const BlockKernels k = make_kernels(layer(build_graph(gpt())), o);
+  EXPECT_TRUE(normalising(k.recompute).empty());
+  ASSERT_EQ(k.recompute.size(), 1u);
+  EXPECT_EQ(k.recompute[0].name, "mlp_norm");
+}
+
 TEST(FusedAttention, KeepsNoScoresAndMakesThemAgainInBackward) {
   for (const DecoderConfig& c : {gpt(), llama()}) {
     const Graph g = build_graph(c);
@@ -637,6 +721,30 @@ TEST(KernelCosts, LoadsAndStoresContendForTheSramWhereTheMachineSaysSo) {
   EXPECT_EQ(shared.beside.read, shared.store);
   EXPECT_EQ(shared.beside.written, shared.load);
   EXPECT_NEAR(longer - seconds, static_cast<double>(shared.load + shared.store) / 1e11, 1e-9);
+}
+
+TEST(KernelCosts, WhatIsNormalisedAsItIsLoadedLeavesOnceIfItIsKept) {
+  MachineConfig m;
+  m.matrix.peak["fp16"] = FlopRate(16e12);
+  m.vector.throughput = Frequency(1e12);
+  m.dram.bandwidth = Bandwidth(1e12);
+  m.dram.sites = {{0, 0}};
+  Kernel kernel = plain_gemm(2048, 4096, 1024);
+  const TileRates rates = tile_rates(m, DType::fp16, {m.tile(0, 0)});
+  const auto cost = [&](std::int64_t sram) {
+    return kernel_cost(kernel, {}, sram, DType::fp16, StateBytes{}, rates);
+  };
+  const KernelCost plain = cost(1 << 20);
+  ASSERT_GT(plain.blocking->a_traffic, 2 * 2048 * 1024);  // A comes several times
+  kernel.normalised = "n";
+  EXPECT_EQ(cost(1 << 20).load, plain.load);
+  EXPECT_EQ(cost(1 << 20).store, plain.store);
+  kernel.writes.push_back({"n", TensorClass::saved, 2 * 2048 * 1024});
+  const KernelCost kept = cost(1 << 20);
+  EXPECT_EQ(kept.load, plain.load);
+  EXPECT_EQ(kept.store, plain.store + 2 * 2048 * 1024);
+  EXPECT_EQ(kept.footprint, plain.footprint);
+  EXPECT_EQ(cost(64 << 20).load, 2 * (2048 * 1024 + 1024 * 4096));
 }
 
 TEST(KernelCosts, ASystolicArrayIsFedThroughItsEdges) {

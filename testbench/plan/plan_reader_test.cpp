@@ -237,7 +237,14 @@ TEST(Plan, KernelsMayBeFused) {
   EXPECT_TRUE(read(kPlan, {"fusion=attention"}).fuse_attention);
   EXPECT_FALSE(read(kPlan, {"fusion=none"}).fuse_pointwise);
   EXPECT_FALSE(read(kPlan, {"fusion=none"}).fuse_attention);
-  EXPECT_THAT(error_of(kPlan, {"fusion=all"}), HasSubstr("none, attention"));
+  EXPECT_THAT(error_of(kPlan, {"fusion=all"}), HasSubstr("none, attention, norm"));
+  const PlanConfig norm = read(kPlan, {"fusion=norm"});
+  EXPECT_TRUE(norm.fuse_norm && norm.fuse_pointwise && !norm.fuse_attention);
+  const PlanConfig both = read(kPlan, {"fusion=[attention, norm]"});
+  EXPECT_TRUE(both.fuse_norm && both.fuse_pointwise && both.fuse_attention);
+  EXPECT_THAT(
+      error_of(kPlan, {"fusion=[norm, none]"}),
+      AllOf(HasSubstr("fusion"), HasSubstr("'none'"), HasSubstr("pointwise, attention, norm")));
 }
 
 TEST(Plan, GradientsMayBeFp32) {

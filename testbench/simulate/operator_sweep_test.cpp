@@ -378,5 +378,52 @@ TEST(OperatorSweep, AThousandOperatorsAreNeverSlowerOnMachinesThatAreBetterInOne
              feasible * improvements().size(), compared);
 }
 
+/// The drawn machine with one of the memory files in place of its DRAM's figures.
+void use_memory_file(MachineConfig& m, Draw& draw) {
+  static const std::vector<std::string> names{"ddr4-3200",   "ddr5-4800", "lpddr4-3200",
+                                              "lpddr5-6400", "gddr6-14",  "hbm2-2.0",
+                                              "hbm2e-3.2",   "hbm3-6.4"};
+  const auto name = names[static_cast<std::size_t>(draw.integer(0, 7))];
+  DramConfig& d = m.dram;
+  d.model = "banked";
+  d.part = read_memory_part(
+      Document::load(TILEWRIGHT_SOURCE_DIR "/platforms/memories/" + name + ".yaml", "memory"));
+  d.bandwidth = d.part.bandwidth();
+  d.capacity = d.part.capacity();
+  d.latency = d.part.latency();
+}
+
+// Rows, banks, refresh and the turns of reads and writes are what they are at any clock.
+TEST(OperatorSweep, AFasterClockOfABankedMemoryIsNeverSlower) {
+  int compared = 0, faster = 0;
+  for (int i = 0; i < 80; ++i) {
+    Draw draw(static_cast<unsigned>(kPairs + i));
+    MachineConfig m = draw_machine(draw).config;
+    use_memory_file(m, draw);
+    const Case c{draw_kernel(draw), {}};
+    const auto time = [&] {
+      const TileRates rates = tile_rates(m, DType::fp16, {m.tile(0, 0)});
+      const KernelCost cost = cost_of(c, m, rates);
+      EXPECT_TRUE(cost.feasible) << i;
+      const Outcome o = simulated(c, m, cost);
+      EXPECT_EQ(o.read, static_cast<std::uint64_t>(cost.load)) << i;
+      EXPECT_EQ(o.written, static_cast<std::uint64_t>(cost.store)) << i;
+      return o.time;
+    };
+    const auto before = time();
+    const double factor = draw.scale(1.05, 4);
+    m.dram.part.clock = m.dram.part.clock * factor;
+    m.dram.bandwidth = m.dram.part.bandwidth();
+    m.dram.latency = m.dram.part.latency();
+    const auto after = time();
+    EXPECT_LE(after, before) << fmt::format("pair {}, {} on {}, clock times {:.2f}", i,
+                                            c.kernel.name, m.dram.part.name, factor);
+    ++compared;
+    faster += after < before ? 1 : 0;
+  }
+  EXPECT_EQ(compared, 80);
+  EXPECT_GE(faster, 30);
+}
+
 }  // namespace
 }  // namespace tilewright

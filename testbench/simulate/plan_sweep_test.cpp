@@ -167,6 +167,7 @@ PlanConfig draw_plan(Draw& draw, bool experts) {
   p.offload.optimizer = draw.chance(20);
   p.offload.weights = draw.chance(20);
   p.fuse_pointwise = p.fuse_attention || draw.chance(70);
+  p.fuse_norm = p.fuse_pointwise && draw.chance(30);
   p.multicast = p.tensor > 1 && p.tensor_shape.empty() && draw.chance(50);
   return p;
 }
@@ -188,7 +189,8 @@ std::string text_of(const DecoderConfig& c, const PlanConfig& p) {
       c.gated_mlp, c.experts.count, c.experts.top_k, c.experts.shared_ffn, p.pipeline, p.tensor,
       p.tensor_shape.empty() ? "" : " (2-D)", p.context, p.data, p.expert, p.sequence_parallel,
       p.zero, p.global_batch, p.micro_batch, static_cast<int>(p.schedule),
-      to_string(p.recomputation), p.fuse_attention ? 2 : int{p.fuse_pointwise},
+      to_string(p.recomputation),
+      (p.fuse_attention ? 2 : int{p.fuse_pointwise}) + 10 * int{p.fuse_norm},
       p.overlap.ring_attention, static_cast<int>(p.optimizer), static_cast<int>(p.precision),
       static_cast<int>(p.partition), static_cast<int>(p.uneven), static_cast<int>(p.placement),
       cuts, to_string(p.offload), p.multicast ? " multicast" : "");

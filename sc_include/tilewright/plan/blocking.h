@@ -44,7 +44,7 @@ struct GemmOperands {
   /// batch share, results that leave with masks.
   std::optional<std::int64_t> a_total, b_total, c_total;
   /// What the kernel moves besides, once however it is blocked.
-  std::int64_t other_loads = 0;
+  std::int64_t other_loads = 0, other_stores = 0;
   /// The part of the loads of A and B, and bytes of the others, that the DRAM need not move for
   /// this tile: others load the same with it.
   double a_spared = 0, b_spared = 0;

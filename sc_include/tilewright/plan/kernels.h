@@ -65,6 +65,8 @@ struct Kernel {
   std::optional<Convolution> convolution;
   Access a, b;
   bool accumulate = false;  ///< the result is added to what is stored (weight gradients)
+  /// `a` is normalised as it is loaded. Under this name it is among the writes if it is kept.
+  std::string normalised;
   /// Elements × passes of the vector engine, a special pass for KernelOptions::special_passes.
   double vector_elements = 0;
   std::vector<Access> reads;   ///< streamed once, besides a and b
@@ -130,6 +132,7 @@ struct KernelOptions {
   int tensor_chunks = 1;
   Dropped dropped{};
   bool fuse_attention = false;  ///< scores, softmax and context in one kernel
+  bool fuse_norm = false;       ///< norms in the GEMMs that read their result
   bool fuse_pointwise = true;   ///< pointwise operators in the kernel that makes their input
   /// Ranks of the tensor axis that keep together what all of them hold; 1: each keeps its own.
   int sharers = 1;

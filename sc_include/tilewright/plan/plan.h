@@ -113,6 +113,8 @@ struct PlanConfig {
   Offload offload;
   /// Scores, softmax and context are one kernel, which never writes the scores (arXiv 2205.14135).
   bool fuse_attention = false;
+  /// Norms are worked out as GEMMs load their first operand.
+  bool fuse_norm = false;
   /// Pointwise operators join the kernel that makes what they read; else each is one of its own.
   bool fuse_pointwise = true;
   /// Tensor ranks that use the same DRAM controllers keep what each of them holds whole once, a
