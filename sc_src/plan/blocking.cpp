@@ -201,13 +201,15 @@ double streamed_seconds(const Stream& stream, const StreamRates& rates) {
   const double engines =
       std::max(stream.engine_seconds, rates.sram.seconds(static_cast<double>(stream.sram.read),
                                                          static_cast<double>(stream.sram.written)));
+  const double behind =
+      stream.alone > 0 ? alone(static_cast<double>(stream.alone)) + rates.latency : 0;
+  if (!rates.overlapped) return loading(load) + engines + alone(store) + behind;
   const double last = store / steps, early = store - last;
   // A controller takes what a tile stores ahead of what it loads at the same time.
   const double dram = std::max(over(early, rates.dram) + loading(load), over(early, rates.way));
   return std::max(loading(static_cast<double>(stream.pipelining.fill)) + engines,
                   dram + engines / steps) +
-         alone(last) +
-         (stream.alone > 0 ? alone(static_cast<double>(stream.alone)) + rates.latency : 0);
+         alone(last) + behind;
 }
 
 Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t sram_free,
