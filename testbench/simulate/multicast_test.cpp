@@ -142,7 +142,7 @@ TEST(Multicast, EverySharedLoadIsReadOnce) {
     shared += t.dram_shared;
     loads += t.dram_read;
   }
-  EXPECT_GT(shared, loads / 5);
+  EXPECT_GT(shared, loads / 8);  // else this would say little
   const Moved once = run(machine(), lowered.program), alone = run(machine(), each);
   EXPECT_EQ(alone.read, loads);
   EXPECT_EQ(once.read, loads - shared);
