@@ -117,9 +117,7 @@ class Search {
     stream_.alone = in_place ? r.c_read + r.c_write : 0;
     stream_.load = in_place ? load - r.c_read : load;
     stream_.store = in_place ? 0 : r.c_write;
-    stream_.spared =
-        o_.other_spared + static_cast<std::int64_t>(o_.a_spared * static_cast<double>(r.a_traffic) +
-                                                    o_.b_spared * static_cast<double>(r.b_traffic));
+    stream_.spared = spared_loads(o_, r);
     stream_.sram = r.sram + o_.other_sram;
     if (rates_.sram.contention) stream_.sram = stream_.sram + transfers(load, r.c_write);
     const auto rank =
@@ -175,6 +173,12 @@ std::string to_string(LoopOrder order) {
       return "A stationary, sums spilled";
   }
   return "?";
+}
+
+std::int64_t spared_loads(const GemmOperands& operands, const Blocking& blocking) {
+  return operands.other_spared +
+         static_cast<std::int64_t>(operands.a_spared * static_cast<double>(blocking.a_traffic) +
+                                   operands.b_spared * static_cast<double>(blocking.b_traffic));
 }
 
 Pipelining pipelining(const Gemm& gemm, const GemmOperands& operands) {
@@ -249,6 +253,7 @@ bool BlockingCache::Key::operator<(const Key& o) const {
                         p.c_resident, p.accumulate, p.a_made),
         std::make_tuple(p.a_total, p.b_total, p.c_total, p.other_loads, p.other_sram.read,
                         p.other_sram.written, engine.read, engine.written),
+        std::make_tuple(p.a_spared, p.b_spared, p.other_spared, r.overlapped),
         std::make_tuple(k.sram_free, k.engine_seconds, r.dram, r.way, r.latency,
                         r.sram.bandwidth.value(), r.sram.read.value(), r.sram.write.value(),
                         r.sram.contention));

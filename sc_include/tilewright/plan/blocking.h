@@ -82,6 +82,9 @@ struct Blocking {
   std::int64_t dram_bytes() const { return a_traffic + b_traffic + c_read + c_write; }
 };
 
+/// Bytes of all loads of a kernel blocked like this that the DRAM need not move for its tile.
+std::int64_t spared_loads(const GemmOperands& operands, const Blocking& blocking);
+
 /// What is streamed through a tile moves in slices of this size: large against a DRAM page, small
 /// against any stream worth pipelining.
 constexpr std::int64_t kSlice = 128 << 10;
