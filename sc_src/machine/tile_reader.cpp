@@ -93,7 +93,7 @@ std::vector<std::string> tile_keys() {
   std::vector<std::string> keys{"tile.vector.throughput", "tile.vector.special",
                                 "tile.sram.capacity",     "tile.sram.bandwidth",
                                 "tile.sram.contention",   "tile.dma.outstanding",
-                                "tile.collective_share"};
+                                "tile.dma.prefetch",      "tile.collective_share"};
   for (const std::string& key : bank_keys()) keys.push_back("tile.sram." + key);
   for (const std::string& key : matrix_keys()) keys.push_back(key);
   return keys;
@@ -107,6 +107,7 @@ void read_tile(const Section& tile, MachineConfig& m) {
   read_sram(tile.section("sram"), m.sram);
   const Section dma = tile.section("dma");
   if (dma.has("outstanding")) m.dma.outstanding = dma.integer("outstanding", 1, kMostOutstanding);
+  m.dma.prefetch = static_cast<int>(dma.integer("prefetch", 0, 1, 1));
   m.collective_share = tile.number("collective_share", 0, 0.9, 0);
 }
 

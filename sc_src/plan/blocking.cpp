@@ -118,9 +118,7 @@ class Search {
     stream_.alone = in_place ? r.c_read + store : 0;
     stream_.load = in_place ? load - r.c_read : load;
     stream_.store = in_place ? 0 : store;
-    stream_.spared =
-        o_.other_spared + static_cast<std::int64_t>(o_.a_spared * static_cast<double>(r.a_traffic) +
-                                                    o_.b_spared * static_cast<double>(r.b_traffic));
+    stream_.spared = spared_loads(o_, r);
     stream_.sram = r.sram + o_.other_sram;
     if (rates_.sram.contention) stream_.sram = stream_.sram + transfers(load, store);
     const auto rank =
@@ -178,6 +176,12 @@ std::string to_string(LoopOrder order) {
   return "?";
 }
 
+std::int64_t spared_loads(const GemmOperands& operands, const Blocking& blocking) {
+  return operands.other_spared +
+         static_cast<std::int64_t>(operands.a_spared * static_cast<double>(blocking.a_traffic) +
+                                   operands.b_spared * static_cast<double>(blocking.b_traffic));
+}
+
 Pipelining pipelining(const Gemm& gemm, const GemmOperands& operands) {
   const Sizes size(gemm, operands);
   const std::int64_t sums = operands.accumulate && !operands.c_resident ? gemm.batch * size.c : 0;
@@ -202,13 +206,15 @@ double streamed_seconds(const Stream& stream, const StreamRates& rates) {
   const double engines =
       std::max(stream.engine_seconds, rates.sram.seconds(static_cast<double>(stream.sram.read),
                                                          static_cast<double>(stream.sram.written)));
+  const double behind =
+      stream.alone > 0 ? alone(static_cast<double>(stream.alone)) + rates.latency : 0;
+  if (!rates.overlapped) return loading(load) + engines + alone(store) + behind;
   const double last = store / steps, early = store - last;
   // A controller takes what a tile stores ahead of what it loads at the same time.
   const double dram = std::max(over(early, rates.dram) + loading(load), over(early, rates.way));
   return std::max(loading(static_cast<double>(stream.pipelining.fill)) + engines,
                   dram + engines / steps) +
-         alone(last) +
-         (stream.alone > 0 ? alone(static_cast<double>(stream.alone)) + rates.latency : 0);
+         alone(last) + behind;
 }
 
 Blocking block_gemm(const Gemm& gemm, const GemmOperands& operands, std::int64_t sram_free,
@@ -248,7 +254,7 @@ bool BlockingCache::Key::operator<(const Key& o) const {
                         p.c_resident, p.accumulate, p.a_made),
         std::make_tuple(p.a_total, p.b_total, p.c_total, p.other_loads, p.other_stores,
                         p.other_sram.read, p.other_sram.written, engine.read, engine.written),
-        std::make_tuple(p.a_spared, p.b_spared, p.other_spared),
+        std::make_tuple(p.a_spared, p.b_spared, p.other_spared, r.overlapped),
         std::make_tuple(k.sram_free, k.engine_seconds, r.dram, r.way, r.latency,
                         r.sram.bandwidth.value(), r.sram.read.value(), r.sram.write.value(),
                         r.sram.contention));

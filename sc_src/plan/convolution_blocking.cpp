@@ -208,6 +208,7 @@ class Search {
     r.footprint = need;
     stream_.load = r.a_traffic + r.b_traffic + r.c_read + o_.other_loads;
     stream_.store = r.c_write;
+    stream_.spared = spared_loads(o_, r);
     stream_.sram = r.sram + o_.other_sram;
     if (rates_.sram.contention) {
       stream_.sram = stream_.sram + transfers(stream_.load, stream_.store);

@@ -94,6 +94,7 @@ StreamRates stream_rates(const MachineConfig& machine, const DramConfig& memory,
   rates.way = static_cast<double>(per_tile) * way;
   rates.sram = machine.sram;
   rates.latency = 2 * (memory.latency.value() + 2 * farthest);
+  rates.overlapped = machine.dma.prefetch > 0;
   return rates;
 }
 
@@ -146,7 +147,8 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
     if (residency.space(w.cls) == Space::dram) results_out += w.bytes;
   }
   if (!kernel.normalised.empty()) through_sram.read += kernel.a.bytes;
-  const auto note_shared = [&](KernelCost& cost) {
+  const auto note = [&](KernelCost& cost) {
+    cost.pipelining.overlapped = rates.dram.overlapped;
     cost.shared_load = shared;
     cost.spared = shared - kept_part(shared, residency.sharers);
   };
@@ -155,14 +157,14 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
     KernelCost cost;
     cost.load = stream_in;
     cost.store = stream_out;
-    note_shared(cost);
+    note(cost);
     return cost;
   }
   if (!kernel.matrix) {
     KernelCost cost = stream_cost(in_dram, in_host, sram_free);
     cost.sram = through_sram;
     cost.beside = beside(cost, rates.dram.sram);
-    note_shared(cost);
+    note(cost);
     return cost;
   }
 
@@ -214,7 +216,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Residency& residency, std::in
   cost.blocking = b;
   if (residency.shares(kernel.a)) shared += b.a_traffic;
   if (residency.shares(kernel.b)) shared += b.b_traffic;
-  note_shared(cost);
+  note(cost);
   return cost;
 }
 

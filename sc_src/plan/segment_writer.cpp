@@ -326,6 +326,7 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
           ? std::min(std::max(cost.pipelining.steps, follows ? kFollowBlocks : 1), kMostPieces)
           : 1;
   const auto n = static_cast<std::uint32_t>(blocks);
+  const bool overlapped = cost.pipelining.overlapped;
 
   // Loads: the fill, then the rest behind it.
   Waits from_memory = gate_, from_sram = gate_;
@@ -345,7 +346,9 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
         shared ? shared_load(name, k.phase, bytes, from_memory)
                : transfer(Opcode::load, name, k.phase, space, whole(bytes), from_memory);
     const std::int64_t head = std::clamp<std::int64_t>(fill, 1, bytes);
-    if (n > kManyBlocks && one_load) {
+    if (!overlapped) {
+      first_data.push_back(l);
+    } else if (n > kManyBlocks && one_load) {
       streamed_load = l;
       // The engines start with the load: what orders the load orders them.
       first_data.insert(first_data.end(), from_memory.begin(), from_memory.end());
@@ -405,7 +408,8 @@ void SegmentWriter::kernel(const Kernel& k, const KernelCost& cost, const std::s
       done = {compute(name, k.phase, epilogue, Engine::vector, n - 1, 1, {last})};
     }
   }
-  buffers_ = freed;
+  buffers_ = overlapped ? freed : done;
+  if (!overlapped) streaming = done;
 
   Waits in_dram = done, in_host = done;
   if (in_place && store_bytes > 0) {

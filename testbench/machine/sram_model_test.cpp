@@ -157,6 +157,9 @@ TEST(Dma, OutstandingRequestsAreLimitedWhereTheMachineSaysSo) {
   EXPECT_EQ(machine("").dma.outstanding, 0);
   EXPECT_EQ(machine(" }\n  dma: { outstanding: 4").dma.outstanding, 4);
   EXPECT_THAT(error_of(" }\n  dma: { outstanding: 0"), HasSubstr("dma.outstanding"));
+  EXPECT_EQ(machine("").dma.prefetch, 1);
+  EXPECT_EQ(machine(" }\n  dma: { prefetch: 0").dma.prefetch, 0);
+  EXPECT_THAT(error_of(" }\n  dma: { prefetch: 2"), HasSubstr("dma.prefetch"));
 }
 
 }  // namespace

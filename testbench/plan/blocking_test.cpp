@@ -307,6 +307,18 @@ TEST(Blocking, WhatIsAskedAgainIsNotSearchedAgain) {
   faster.dram = 2;
   EXPECT_EQ(ask(g, {}, faster), 4u);
   EXPECT_EQ(ask(g, {}, kDramBound), 4u);
+  // What others load with the tile costs the DRAM nothing: other blocks.
+  for (double GemmOperands::*part : {&GemmOperands::a_spared, &GemmOperands::b_spared}) {
+    GemmOperands shared;
+    shared.*part = 0.75;
+    const std::size_t before = cache.searches();
+    EXPECT_EQ(ask(g, shared, kDramBound), before + 1);
+    EXPECT_NE(cache.find(g, shared, 1 << 20, 1e3, kDramBound).a_traffic,
+              cache.find(g, {}, 1 << 20, 1e3, kDramBound).a_traffic);
+  }
+  StreamRates in_turn = kDramBound;
+  in_turn.overlapped = false;
+  EXPECT_EQ(ask(g, {}, in_turn), 7u);
 }
 
 TEST(Blocking, MoreSramMovesFewerBytesDownToTheCompulsory) {

@@ -81,6 +81,9 @@ struct SramConfig {
 struct DmaConfig {
   /// Loads and stores under way at once, in order of issue; 0: as many as there are.
   std::int64_t outstanding = 0;
+  /// Blocks of an operator that it loads ahead of the engines: 1, double buffers; 0: the engines
+  /// wait for its loads, and its stores for them.
+  int prefetch = 1;
 };
 
 /// The kinds of directed links. Of a mesh: between tiles of one die, across a die boundary, across

@@ -82,6 +82,9 @@ struct Blocking {
   std::int64_t dram_bytes() const { return a_traffic + b_traffic + c_read + c_write; }
 };
 
+/// Bytes of all loads of a kernel blocked like this that the DRAM need not move for its tile.
+std::int64_t spared_loads(const GemmOperands& operands, const Blocking& blocking);
+
 /// What is streamed through a tile moves in slices of this size: large against a DRAM page, small
 /// against any stream worth pipelining.
 constexpr std::int64_t kSlice = 128 << 10;
@@ -96,7 +99,8 @@ constexpr std::int64_t kFewestSlices = 16;
 /// larger blocks, and with them more SRAM, never delay the start.
 struct Pipelining {
   std::int64_t steps = 1;
-  std::int64_t fill = 0;  ///< bytes that must arrive before the first step
+  std::int64_t fill = 0;   ///< bytes that must arrive before the first step
+  bool overlapped = true;  ///< with what the engines do; false: loads, steps, stores in turn
 };
 Pipelining pipelining(const Gemm& gemm, const GemmOperands& operands);
 
@@ -115,6 +119,7 @@ struct StreamRates {
   double way = std::numeric_limits<double>::infinity();  ///< to or from the DRAM over the links
   double latency = 0;  ///< seconds of a load and a store that wait for each other, without bytes
   SramConfig sram;
+  bool overlapped = true;  ///< moves beside the engines' work: DmaConfig::prefetch
 };
 
 /// A kernel's stream: what it moves, in bytes, how finely, and how long its engines work.
@@ -131,7 +136,7 @@ struct Stream {
 
 /// Seconds of a pipelined stream: the fill, then the slower of the engines (or the SRAM that feeds
 /// them) and DRAM with the last step's computation behind it, then the last step's store, then what
-/// moves alone.
+/// moves alone. Where nothing is overlapped: the sum of loads, engines and stores.
 double streamed_seconds(const Stream& stream, const StreamRates& rates);
 
 /// The blocking that takes the least time by streamed_seconds(), of equal ones that which moves the
