@@ -734,13 +734,13 @@ TEST(KernelCosts, WhatIsNormalisedAsItIsLoadedLeavesOnceIfItIsKept) {
   const auto cost = [&](std::int64_t sram) {
     return kernel_cost(kernel, {}, sram, DType::fp16, StateBytes{}, rates);
   };
-  const KernelCost plain = cost(1 << 20);
+  const KernelCost plain = cost(1 << 16);
   ASSERT_GT(plain.blocking->a_traffic, 2 * 2048 * 1024);  // A comes several times
   kernel.normalised = "n";
-  EXPECT_EQ(cost(1 << 20).load, plain.load);
-  EXPECT_EQ(cost(1 << 20).store, plain.store);
+  EXPECT_EQ(cost(1 << 16).load, plain.load);
+  EXPECT_EQ(cost(1 << 16).store, plain.store);
   kernel.writes.push_back({"n", TensorClass::saved, 2 * 2048 * 1024});
-  const KernelCost kept = cost(1 << 20);
+  const KernelCost kept = cost(1 << 16);
   EXPECT_EQ(kept.load, plain.load);
   EXPECT_EQ(kept.store, plain.store + 2 * 2048 * 1024);
   EXPECT_EQ(kept.footprint, plain.footprint);
