@@ -4,6 +4,7 @@
 #include <tilewright/plan/blocking.h>
 
 #include "block_grid.h"
+#include "block_ranking.h"
 
 namespace tilewright {
 namespace {
@@ -33,10 +34,11 @@ class Search {
  public:
   Search(const Gemm& g, const GemmOperands& o, std::int64_t sram, double engine_seconds,
          const StreamRates& rates)
-      : g_(g), o_(o), size_(g, o), sram_(sram), rates_(rates) {
-    stream_.engine_seconds = engine_seconds;
-    stream_.pipelining = pipelining(g, o);
-  }
+      : g_(g),
+        o_(o),
+        size_(g, o),
+        sram_(sram),
+        ranking_(o, pipelining(g, o), engine_seconds, rates) {}
 
   const Blocking& best() const { return best_; }
 
@@ -113,28 +115,13 @@ class Search {
         g_.batch * (size_.c + spills * size_.partial)});
     r.footprint = need;
     r.in_place = in_place;
-    const std::int64_t load = r.a_traffic + r.b_traffic + r.c_read + o_.other_loads;
-    const std::int64_t store = r.c_write + o_.other_stores;
-    stream_.alone = in_place ? r.c_read + store : 0;
-    stream_.load = in_place ? load - r.c_read : load;
-    stream_.store = in_place ? 0 : store;
-    stream_.spared = spared_loads(o_, r);
-    stream_.sram = r.sram + o_.other_sram;
-    if (rates_.sram.contention) stream_.sram = stream_.sram + transfers(load, store);
-    const auto rank =
-        std::make_tuple(streamed_seconds(stream_, rates_), r.dram_bytes(), r.sram.total());
-    if (best_.feasible && rank >= rank_) return;
-    rank_ = rank;
-    best_ = r;
+    if (ranking_.improves(r)) best_ = r;
   }
 
  private:
   /// SRAM bytes of the operand blocks and one C block, sums and results.
   std::int64_t footprint(std::int64_t mb, std::int64_t nb, std::int64_t kb, bool in_place) const {
-    const std::int64_t c = o_.c_resident ? o_.sum_bytes
-                           : in_place    ? std::max(o_.sum_bytes, o_.c_bytes)
-                                         : o_.sum_bytes + o_.c_bytes;
-    return mb * nb * c + a_buffers(mb, kb) * mb * kb * o_.a_bytes +
+    return mb * nb * result_bytes(o_, in_place) + a_buffers(mb, kb) * mb * kb * o_.a_bytes +
            b_buffers(nb, kb) * kb * nb * o_.b_bytes;
   }
   /// A block that changes from step to step is double-buffered; an operand that is resident already
@@ -150,10 +137,8 @@ class Search {
   GemmOperands o_;
   Sizes size_;
   std::int64_t sram_;
-  StreamRates rates_;
-  Stream stream_;
+  BlockRanking ranking_;
   Blocking best_;
-  std::tuple<double, std::int64_t, std::int64_t> rank_;
 };
 
 }  // namespace

@@ -80,6 +80,12 @@ void check_convnet(const PlanConfig& plan, const Graph& graph, const Splits& spl
   for (const Block& block : graph.blocks) {
     for (const Operator& op : block.operators) {
       const Partition p = splits.of(op);
+      const bool by_row = std::count(p.cut.begin(), p.cut.end(), Dim::row) > 0;
+      if (plan.multicast && by_row) {
+        fail(plan, plan.where_multicast, "multicast",
+             "ranks that share an image pass on single rows of it, which tensor ranks do not keep "
+             "together; wanted: false");
+      }
       if (std::count(p.cut.begin(), p.cut.end(), Dim::row) > 1) {
         fail(plan, plan.where_partition, "partition",
              fmt::format("operator '{}' of model '{}' is cut by row over two axes; the rows of an "

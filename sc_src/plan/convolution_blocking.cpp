@@ -1,17 +1,15 @@
 #include <algorithm>
-#include <tuple>
 #include <vector>
 
 #include <tilewright/plan/convolution_blocking.h>
 
 #include "block_grid.h"
+#include "block_ranking.h"
 
 namespace tilewright {
 namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-constexpr std::int64_t kAccumulatorBytes = 4;
 
 bool is_gradient_of_input(ConvolutionPass pass) { return pass == ConvolutionPass::input_gradient; }
 
@@ -60,9 +58,18 @@ std::int64_t most_fresh(const Window::Side& s, ConvolutionPass pass, std::int64_
 /// What is held of the operands at a time.
 struct Blocks {
   PixelBlock pixels;
-  std::int64_t a = 1;  // channels of A: summed, or the result's in a weight gradient
-  std::int64_t n = 1;  // channels of the result that B gives
+  std::int64_t a = 1;     // channels of A: summed, or the result's in a weight gradient
+  std::int64_t n = 1;     // channels of the result that B gives
+  bool in_place = false;  // results in the place of their sums
 };
+
+/// With the bytes that move however it is blocked, where the kernel does not say.
+GemmOperands moved_at_least(const Convolution& c, GemmOperands o) {
+  if (!o.a_total) o.a_total = c.a_elements() * o.a_bytes;
+  if (!o.b_total) o.b_total = c.b_elements() * o.b_bytes;
+  if (!o.c_total) o.c_total = c.c_elements() * o.c_bytes;
+  return o;
+}
 
 /// Evaluates one choice of blocks and keeps it when it is better.
 class Search {
@@ -73,7 +80,7 @@ class Search {
         o_(o),
         gemm_(c.gemm()),
         sram_(sram),
-        rates_(rates),
+        ranking_(o, pipelining(c.gemm(), moved_at_least(c, o)), engine_seconds, rates),
         rows_(cut_pixels(c.window.height, c.pass)),
         columns_(cut_pixels(c.window.width, c.pass)),
         a_(is_gradient_of_input(c.pass) ? c.out_channels : c.in_channels),
@@ -82,37 +89,36 @@ class Search {
     const std::int64_t burst = smallest_depth(std::max(o.a_bytes, o.b_bytes));
     shallow_ = std::min(a_, burst);
     bundle_ = std::min(c.groups, ceil_div(burst, std::min(a_, n_)));
-    stream_.engine_seconds = engine_seconds;
-    GemmOperands least = o;
-    if (!least.a_total) least.a_total = c.a_elements() * o.a_bytes;
-    if (!least.b_total) least.b_total = c.b_elements() * o.b_bytes;
-    if (!least.c_total) least.c_total = c.c_elements() * o.c_bytes;
-    stream_.pipelining = pipelining(gemm_, least);
+    const GemmOperands least = moved_at_least(c, o);
     b_total_ = o.b_resident ? 0 : *least.b_total;
     c_total_ = o.c_resident ? 0 : *least.c_total;
   }
 
   ConvolutionBlocking run() {
-    const PixelBlock all{c_.samples, rows_, columns_};
-    consider(LoopOrder::all_resident, {all, a_, n_});
-    for (const std::int64_t n : block_sizes(n_)) {
-      for (const std::int64_t width : strips()) {
-        if (sums_pixels()) {
-          consider_most_channels(LoopOrder::output_stationary, {{1, 1, width}, 1, n});
-        } else {
-          consider_tallest(LoopOrder::output_stationary, {{1, 1, width}, shallow_, n});
-          consider_tallest(LoopOrder::a_panel, {{1, 1, width}, a_, n});
-          consider_tallest(LoopOrder::b_panel, {{1, 1, width}, a_, n});
-        }
-      }
-      if (!sums_pixels()) continue;
-      consider_most_channels(LoopOrder::a_panel, {all, 1, n});
-      consider_most_channels(LoopOrder::b_panel, {all, 1, n});
-    }
+    for (const bool in_place : {false, true}) try_all(in_place);
     return best_;
   }
 
  private:
+  void try_all(bool in_place) {
+    const PixelBlock all{c_.samples, rows_, columns_};
+    consider(LoopOrder::all_resident, {all, a_, n_, in_place});
+    for (const std::int64_t n : block_sizes(n_)) {
+      for (const std::int64_t width : strips()) {
+        if (sums_pixels()) {
+          consider_most_channels(LoopOrder::output_stationary, {{1, 1, width}, 1, n, in_place});
+        } else {
+          consider_tallest(LoopOrder::output_stationary, {{1, 1, width}, shallow_, n, in_place});
+          consider_tallest(LoopOrder::a_panel, {{1, 1, width}, a_, n, in_place});
+          consider_tallest(LoopOrder::b_panel, {{1, 1, width}, a_, n, in_place});
+        }
+      }
+      if (!sums_pixels()) continue;
+      consider_most_channels(LoopOrder::a_panel, {all, 1, n, in_place});
+      consider_most_channels(LoopOrder::b_panel, {all, 1, n, in_place});
+    }
+  }
+
   /// A weight gradient, whose summed dimension are the pixels.
   bool sums_pixels() const { return c_.pass == ConvolutionPass::weight_gradient; }
 
@@ -177,7 +183,7 @@ class Search {
     const std::int64_t mc = sums_pixels() ? a_blocks : pixel_blocks;
     const std::int64_t kc = sums_pixels() ? pixel_blocks : a_blocks;
     const std::int64_t need = footprint(order, b);
-    if (need > sram_) return;
+    if (need > sram_ || (b.in_place && o_.c_resident)) return;
     std::int64_t a_times = nc, b_times = mc;
     if (order == LoopOrder::all_resident) a_times = b_times = 1;
     if (order == LoopOrder::a_panel) a_times = 1;
@@ -201,23 +207,13 @@ class Search {
       r.c_write = c_total_;
     }
     const std::int64_t window_bytes = gemm_.batch * gemm_.m * gemm_.k * o_.a_bytes;
-    r.sram = o_.engine_sram.value_or(
-        SramBytes{window_bytes * nc + c_.b_elements() * o_.b_bytes * mc +
-                      (o_.accumulate ? c_.c_elements() * kAccumulatorBytes : 0),
-                  c_.c_elements() * o_.c_bytes});
+    r.sram =
+        o_.engine_sram.value_or(SramBytes{window_bytes * nc + c_.b_elements() * o_.b_bytes * mc +
+                                              (o_.accumulate ? c_.c_elements() * o_.sum_bytes : 0),
+                                          c_.c_elements() * o_.c_bytes});
     r.footprint = need;
-    stream_.load = r.a_traffic + r.b_traffic + r.c_read + o_.other_loads;
-    stream_.store = r.c_write;
-    stream_.spared = spared_loads(o_, r);
-    stream_.sram = r.sram + o_.other_sram;
-    if (rates_.sram.contention) {
-      stream_.sram = stream_.sram + transfers(stream_.load, stream_.store);
-    }
-    const auto rank =
-        std::make_tuple(streamed_seconds(stream_, rates_), r.dram_bytes(), r.sram.total());
-    if (best_.blocks.feasible && rank >= rank_) return;
-    rank_ = rank;
-    best_ = {r, b.pixels};
+    r.in_place = b.in_place;
+    if (ranking_.improves(r)) best_ = {r, b.pixels};
   }
 
   /// Whether rows that two blocks share stay in SRAM from one to the next.
@@ -250,8 +246,7 @@ class Search {
   std::int64_t footprint(LoopOrder order, const Blocks& b) const {
     const std::int64_t pixels = b.pixels.samples * b.pixels.rows * b.pixels.columns;
     const std::int64_t results = (sums_pixels() ? c_.window.taps() * b.a : pixels) * b.n;
-    return bundle_ *
-           (results * (kAccumulatorBytes + (o_.c_resident ? 0 : o_.c_bytes)) + held(order, b));
+    return bundle_ * (results * result_bytes(o_, b.in_place) + held(order, b));
   }
 
   /// Blocks that stay are double-buffered where they change; what streams past them is held no
@@ -310,15 +305,13 @@ class Search {
   GemmOperands o_;
   Gemm gemm_;
   std::int64_t sram_;
-  StreamRates rates_;
+  BlockRanking ranking_;
   std::int64_t rows_, columns_;  // that are cut into blocks
   std::int64_t a_, n_;           // channels of a group: of A, and of the result that B gives
   std::int64_t shallow_ = 1;     // channels of A at least, a burst
   std::int64_t bundle_ = 1;      // groups that go together
   std::int64_t b_total_ = 0, c_total_ = 0;  // bytes that DRAM moves at least
-  Stream stream_;
   ConvolutionBlocking best_;
-  std::tuple<double, std::int64_t, std::int64_t> rank_;
 };
 
 }  // namespace

@@ -56,7 +56,8 @@ std::int64_t pixels_read(const Window::Side& side, ConvolutionPass pass, std::in
 /// block_gemm(), without spilled sums; a strip of columns is one of 1, 2, 4, ... that divide the
 /// image, and its rows and then samples are as many as fit. Blocks follow each other down a strip.
 /// Where the summed channels are whole, the rows that two blocks share stay in SRAM; elsewhere, and
-/// between strips, they are read again. Groups go in bundles of a DRAM burst. Nothing gets slower
+/// between strips, they are read again. Groups go in bundles of a DRAM burst. Results may be
+/// made in the place of their sums. Nothing gets slower
 /// with more SRAM or bandwidth.
 ConvolutionBlocking block_convolution(const Convolution& convolution, const GemmOperands& operands,
                                       std::int64_t sram_free, double engine_seconds,
