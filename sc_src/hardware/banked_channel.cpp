@@ -201,13 +201,14 @@ void BankedChannel::admit(Cycle ready) {
   }
 }
 
-/// The queue whose turn it is.
+/// The queue whose turn it is. Writes that have waited too long are drained to the last of them:
+/// left half-way, reads could close the rows that they have opened, again and again.
 std::vector<BankedChannel::Burst>& BankedChannel::active(Cycle at) {
+  const bool late = !writes_.empty() && at - writes_.front().ready > kLongestWriteWait;
   if (draining_) {
-    if (writes_.empty() || (writes_.size() <= low_ && !reads_.empty())) draining_ = false;
-  } else if (!writes_.empty()) {
-    draining_ =
-        reads_.empty() || writes_.size() >= high_ || at - writes_.front().ready > kLongestWriteWait;
+    draining_ = !writes_.empty() && (writes_.size() > low_ || reads_.empty() || late);
+  } else {
+    draining_ = !writes_.empty() && (reads_.empty() || writes_.size() >= high_ || late);
   }
   return draining_ ? writes_ : reads_;
 }

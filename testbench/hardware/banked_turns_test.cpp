@@ -48,5 +48,30 @@ TEST(BankedTurns, NeitherReadersNorWritersWaitForTheOthers) {
   }
 }
 
+// Writes too few to fill their queue wait 2,048 cycles behind reads, and are done then, though the
+// reads want other rows of the same bank.
+TEST(BankedTurns, LateWritesAreDrainedToTheLast) {
+  DramConfig d;
+  d.model = "banked";
+  d.part = read_memory_part(
+      Document::load(TILEWRIGHT_SOURCE_DIR "/platforms/memories/ddr4-3200.yaml", "memory"));
+  const auto model = make_dram_model(d);
+  const auto burst = static_cast<std::uint64_t>(d.part.burst.value());
+  // Whole rows of all banks lie between one row of a bank and the next.
+  const std::uint64_t row = burst * static_cast<std::uint64_t>(d.part.columns * d.part.groups *
+                                                               d.part.banks * d.part.pseudo);
+  model->add(0, 0, 0, 16 * row, false, 0);
+  model->add(0, 1, 1000 * row, 4 * burst, true, 1);
+  DramModel::Completion c;
+  Picoseconds now = 0;
+  do {
+    now = model->next();
+  } while (!model->pop(now, c));
+  EXPECT_EQ(c.token, 1u);
+  const double cycle = 1e12 / d.part.clock.value();
+  EXPECT_GT(static_cast<double>(now), 2048 * cycle);
+  EXPECT_LT(static_cast<double>(now), 2048 * cycle + 1e6);
+}
+
 }  // namespace
 }  // namespace tilewright
