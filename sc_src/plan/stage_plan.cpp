@@ -326,6 +326,8 @@ StagePlan StagePlanner::plan_stage(int stage, const std::vector<StageRange>& vir
         smallest_footprint(bytes_of(plan_.precision), rates_.sum_bytes),
         plan_.fuse_attention ? "; fusion: attention needs more, whole heads of keys and values as "
                                "deep with their gradients; fusion: pointwise does not"
+        : graph_.of_images() ? "; a convolution needs as deep blocks of every pixel of its window "
+                               "and of the rows that its next window adds"
                              : ""));
   }
   return s;

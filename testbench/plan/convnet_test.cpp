@@ -320,6 +320,21 @@ TEST(ConvnetPlan, WhatIsAboutTokensIsRefused) {
   EXPECT_THAT(refusal(p), HasSubstr("no operator 'scores'"));
 }
 
+TEST(ConvnetPlan, AnSramThatHoldsNoWindowIsRefused) {
+  MachineConfig m = mesh();
+  m.sram.capacity = Bytes(1000);
+  m.dram.sites = {{0, 0}};
+  m.dram.bandwidth = Bandwidth(1e11);
+  m.dram.capacity = Bytes(1e9);
+  try {
+    lower(build_graph(net()), plan(), m);
+    FAIL() << "nothing was refused";
+  } catch (const InputError& e) {
+    EXPECT_THAT(e.what(),
+                AllOf(HasSubstr("tile.sram.capacity"), HasSubstr("every pixel of its window")));
+  }
+}
+
 TEST(ConvnetPlan, CutsThatNoConvolutionCanHaveAreRefused) {
   const auto with_cut = [](OpRole role, Dim dim) {
     PlanConfig p = plan(1, 3);
@@ -332,6 +347,10 @@ TEST(ConvnetPlan, CutsThatNoConvolutionCanHaveAreRefused) {
   PlanConfig both = with_cut(OpRole::conv2, Dim::row);
   both.tensor = both.context = 2;
   EXPECT_THAT(refusal(both), HasSubstr("over two axes"));
+  PlanConfig shared = plan();
+  shared.context = 2;
+  shared.multicast = true;
+  EXPECT_THAT(refusal(shared), AllOf(HasSubstr("multicast"), HasSubstr("wanted: false")));
   EXPECT_THAT(refusal(with_cut(OpRole::conv2, Dim::head)), HasSubstr("no groups"));
   EXPECT_THAT(refusal(with_cut(OpRole::conv2, Dim::col), net(8)),
               AllOf(HasSubstr("8 groups"), HasSubstr("wanted: head")));
