@@ -54,6 +54,10 @@ double bound_of(Kind kind, int w, int h, double n) {
       const double half = std::floor(long_side / 2);
       return half * across * (p - half * across) / p * n / (across * kBandwidth);
     }
+    case Kind::ring_step:
+    case Kind::halo:
+    case Kind::halo_sum:
+      break;  // no algorithms to choose from
   }
   return 0;
 }
