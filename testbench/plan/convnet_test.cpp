@@ -12,6 +12,8 @@
 #include <tilewright/plan/lower.h>
 #include <tilewright/workload/convnet.h>
 
+#include "support/plain_mesh.h"
+
 namespace tilewright {
 namespace {
 
@@ -37,16 +39,7 @@ ConvnetConfig basic_net() {
   return c;
 }
 
-MachineConfig mesh() {
-  MachineConfig m;
-  m.name = "mesh";
-  m.tiles_x = m.tiles_y = 4;
-  m.matrix.peak["fp16"] = FlopRate(1e12);
-  m.vector.throughput = Frequency(1e12);
-  m.sram.capacity = Bytes(1e9);
-  m.noc.link = m.noc.die_link = {Bandwidth(1e12), Seconds(1e-9)};
-  return m;
-}
+MachineConfig mesh() { return test::plain_mesh(4, 4); }
 
 PlanConfig plan(int pipeline = 1, int tensor = 1, int data = 1) {
   PlanConfig p;

@@ -6,6 +6,9 @@
 #include <tilewright/plan/lower.h>
 #include <tilewright/workload/decoder.h>
 
+#include "support/plain_mesh.h"
+#include "support/sent.h"
+
 namespace tilewright {
 namespace {
 
@@ -30,16 +33,7 @@ DecoderConfig model(std::int64_t kv_heads) {
   return c;
 }
 
-MachineConfig machine() {
-  MachineConfig m;
-  m.name = "mesh";
-  m.tiles_x = m.tiles_y = 4;
-  m.matrix.peak["fp16"] = FlopRate(1e12);
-  m.vector.throughput = Frequency(1e12);
-  m.sram.capacity = Bytes(1e9);
-  m.noc.link = m.noc.die_link = {Bandwidth(1e12), Seconds(1e-9)};
-  return m;
-}
+MachineConfig machine() { return test::plain_mesh(4, 4); }
 
 PlanConfig plan(int tensor) {
   PlanConfig p;
@@ -60,24 +54,7 @@ std::string refused(const DecoderConfig& model, const PlanConfig& plan) {
   return "";
 }
 
-/// Bytes that all ranks send on channels of that name.
-std::int64_t sent(const LoweredPlan& lowered, const std::string& prefix) {
-  std::int64_t bytes = 0;
-  const Program& program = lowered.program;
-  for (const TileGroup& g : program.groups) {
-    for (const std::vector<Call>* calls : g.call_lists()) {
-      for (const Call& call : *calls) {
-        for (const Instruction& i : program.segments[call.segment].code) {
-          if (i.op != Opcode::send || program.channels[i.channel].rfind(prefix, 0) != 0) continue;
-          for (std::uint32_t r = 0; r < g.tiles.size(); ++r) {
-            bytes += static_cast<std::int64_t>(i.share.bytes(g.first_rank + r));
-          }
-        }
-      }
-    }
-  }
-  return bytes;
-}
+using test::sent;
 
 TEST(KeyValueCopies, AreHeldAndWorkedOnButNotCounted) {
   for (const std::int64_t kv : {1, 2}) {

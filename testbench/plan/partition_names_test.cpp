@@ -10,6 +10,8 @@
 #include <tilewright/program/text.h>
 #include <tilewright/workload/decoder.h>
 
+#include "support/plain_mesh.h"
+
 namespace tilewright {
 namespace {
 
@@ -29,16 +31,7 @@ Graph graph() {
   return build_graph(c);
 }
 
-MachineConfig mesh() {
-  MachineConfig m;
-  m.name = "mesh";
-  m.tiles_x = m.tiles_y = 4;
-  m.matrix.peak["fp16"] = FlopRate(1e12);
-  m.vector.throughput = Frequency(1e12);
-  m.sram.capacity = Bytes(1e9);
-  m.noc.link = m.noc.die_link = {Bandwidth(1e12), Seconds(1e-9)};
-  return m;
-}
+MachineConfig mesh() { return test::plain_mesh(4, 4); }
 
 PlanConfig read(const std::string& parallelism, const std::string& rest) {
   return read_plan(Document::parse("plan: test\nparallelism: { " + parallelism +

@@ -10,6 +10,8 @@
 #include <tilewright/plan/lower.h>
 #include <tilewright/workload/decoder.h>
 
+#include "support/plain_mesh.h"
+
 namespace tilewright {
 namespace {
 
@@ -30,16 +32,7 @@ DecoderConfig trunk() {
   return c;
 }
 
-MachineConfig mesh() {
-  MachineConfig m;
-  m.name = "mesh";
-  m.tiles_x = m.tiles_y = 8;
-  m.matrix.peak["fp16"] = FlopRate(1e12);
-  m.vector.throughput = Frequency(1e12);
-  m.sram.capacity = Bytes(1e9);
-  m.noc.link = m.noc.die_link = {Bandwidth(1e12), Seconds(1e-9)};
-  return m;
-}
+MachineConfig mesh() { return test::plain_mesh(8, 8); }
 
 PlanConfig plan() {
   PlanConfig p;

@@ -12,6 +12,7 @@
 #include <tilewright/workload/decoder.h>
 
 #include "support/forked.h"
+#include "support/plain_mesh.h"
 
 namespace tilewright {
 namespace {
@@ -34,16 +35,7 @@ DecoderConfig trunk() {
   return c;
 }
 
-MachineConfig mesh() {
-  MachineConfig m;
-  m.name = "mesh";
-  m.tiles_x = m.tiles_y = 4;
-  m.matrix.peak["fp16"] = FlopRate(1e12);
-  m.vector.throughput = Frequency(1e12);
-  m.sram.capacity = Bytes(1e9);
-  m.noc.link = m.noc.die_link = {Bandwidth(1e12), Seconds(1e-9)};
-  return m;
-}
+MachineConfig mesh() { return test::plain_mesh(4, 4); }
 
 PlanConfig plan() {
   PlanConfig p;
