@@ -1,5 +1,6 @@
 // Memory plans against the figures of Korthikanti et al. (2205.05198): s = 2048, V = 51200, t = 8,
 // mixed precision with gradients summed in fp32, one byte per element of a dropout mask.
+#include <algorithm>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -241,6 +242,37 @@ TEST(Memory, GradientsInFp32AreEighteenBytesPerParameter) {
   EXPECT_EQ(p.state_bytes().gradient, 4);
   p.precision = DType::fp32;
   EXPECT_EQ(p.state_bytes().total(), 16);
+}
+
+/// model.md: 16 bytes per parameter; over d replicas 4P + 12P/d with ZeRO 1, 2P + 14P/d with 2 and
+/// 16P/d with 3.
+TEST(Memory, ZeroDividesTheStateOverReplicas) {
+  constexpr std::int64_t kReplicas = 4;
+  const Graph graph = build_graph(model(k22));
+  for (int zero = 0; zero <= 3; ++zero) {
+    PlanConfig p = plan(k22, true, Recomputation::selective);
+    p.fp32_gradients = false;
+    p.data = kReplicas;
+    p.global_batch *= kReplicas;
+    p.zero = zero;
+    MachineConfig m = machine(p);
+    m.tiles_y *= kReplicas;
+    const StagePlan stage = lower(graph, p, m).stages.front();
+    const auto kept = [&](int from, std::int64_t bytes) {
+      return zero >= from ? bytes * stage.local_parameters / kReplicas
+                          : bytes * stage.local_parameters;
+    };
+    // Beside its part of the gradients ZeRO 2 and 3 have those of a block that are to be scattered,
+    // ZeRO 3 the weights of a block that are gathered: lines of their own.
+    const auto line = [&](const std::string& name) {
+      const auto item = std::find_if(stage.memory.begin(), stage.memory.end(),
+                                     [&](const MemoryItem& i) { return i.name == name; });
+      return item == stage.memory.end() ? -1 : item->bytes;
+    };
+    EXPECT_EQ(line("weights"), kept(3, 2)) << zero;
+    EXPECT_EQ(line("gradients"), kept(2, 2)) << zero;
+    EXPECT_EQ(line("optimiser state"), kept(1, 12)) << zero;
+  }
 }
 
 }  // namespace

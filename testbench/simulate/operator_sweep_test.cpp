@@ -296,7 +296,7 @@ const std::vector<Improvement>& improvements() {
          if (!m.banks) return;
          for (std::int64_t* ports :
               {&m.banks->ports, &m.banks->read_ports, &m.banks->write_ports}) {
-           *ports += *ports > 0 ? static_cast<std::int64_t>(f) : 0;
+           *ports += *ports > 0 ? std::max<std::int64_t>(1, std::llround(f)) : 0;
          }
          apply_banks(*m.banks, m.config.sram);
        }},
