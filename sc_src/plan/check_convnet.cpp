@@ -20,8 +20,13 @@ void check_features(const PlanConfig& plan, const Graph& graph) {
     refuse(plan.where_partition, "parallelism.sequence_parallel",
            "there are no tokens to divide; wanted: false");
   }
-  if (plan.fuse_attention) {
-    refuse(plan.where_fusion, "fusion", "there is no attention; allowed: pointwise, none");
+  if (plan.fuse_attention || plan.fuse_norm) {
+    refuse(plan.where_fusion, "fusion",
+           "there is no attention, and no norm that a multiplication takes along; allowed: "
+           "pointwise, none");
+  }
+  if (plan.overlap.ring_attention) {
+    refuse(plan.where_fusion, "overlap.ring_attention", "there is no attention; wanted: false");
   }
   if (plan.tensor_shape.size() > 1) {
     refuse(plan.where_tensor, "parallelism.tensor_shape",

@@ -312,7 +312,9 @@ void read_fusion(const Section& root, PlanConfig& plan) {
     plan.fuse_norm = fusion == Fusion::norm;
     return;
   }
-  for (const std::string& name : root.texts("fusion")) {
+  const std::vector<std::string> names = root.texts("fusion");
+  if (names.empty()) root.fail("fusion", "the list is empty; wanted: a fusion, or none");
+  for (const std::string& name : names) {
     if (name == "attention") {
       plan.fuse_attention = true;
     } else if (name == "norm") {

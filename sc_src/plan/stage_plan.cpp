@@ -556,7 +556,9 @@ std::string StagePlanner::advice() const {
   }
   if (ways.empty()) {
     return "no other ZeRO stage, offload, fused attention, recomputation, schedule, smaller "
-           "micro-batch, tensor or pipeline degree fits either";
+           "micro-batch, tensor or pipeline degree fits by itself or with full recomputation; "
+           "several of "
+           "them together may";
   }
   return fmt::format("would fit, by the estimated time of an iteration: {}",
                      fmt::join(ways, "; or "));

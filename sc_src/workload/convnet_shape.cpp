@@ -90,8 +90,7 @@ Window::Side window_side(std::int64_t in, std::int64_t kernel, std::int64_t stri
   side.kernel = kernel;
   side.stride = stride;
   side.padding = (kernel - 1) / 2;
-  // An even kernel on an image smaller than itself still has one window.
-  side.out = std::max<std::int64_t>(0, in + 2 * side.padding - kernel) / stride + 1;
+  side.out = (in + 2 * side.padding - kernel) / stride + 1;
   return side;
 }
 
@@ -109,6 +108,19 @@ std::optional<ConvnetFault> find_fault(const ConvnetConfig& c) {
   for (const auto& r : ranges) {
     if (const auto message = outside(r.value, r.least, r.most)) {
       return ConvnetFault{r.field, -1, *message};
+    }
+  }
+  if (c.kernel % 2 == 0) {
+    return ConvnetFault{"kernel", -1,
+                        "an even kernel changes the size of the image, which the shortcut keeps; "
+                        "wanted: an odd one"};
+  }
+  // A window must find a pixel: with an odd kernel and its padding one does.
+  for (const std::int64_t side : {c.height, c.width}) {
+    if (side + 2 * ((c.stem.kernel - 1) / 2) < c.stem.kernel) {
+      return ConvnetFault{"image", -1,
+                          fmt::format("a side of {} is less than the stem's windows of {} need",
+                                      side, c.stem.kernel)};
     }
   }
   if (c.stages.empty()) return ConvnetFault{"stages", -1, "there is none; wanted: at least one"};

@@ -302,6 +302,12 @@ TEST(ConvnetPlan, WhatIsAboutTokensIsRefused) {
   p = plan();
   p.fuse_attention = true;
   EXPECT_THAT(refusal(p), HasSubstr("no attention"));
+  p.overlap.ring_attention = true;
+  p.fuse_attention = false;
+  EXPECT_THAT(refusal(p), AllOf(HasSubstr("ring_attention"), HasSubstr("wanted: false")));
+  p = plan();
+  p.fuse_norm = true;
+  EXPECT_THAT(refusal(p), AllOf(HasSubstr("fusion"), HasSubstr("allowed: pointwise, none")));
   p = plan(1, 4);
   p.tensor_shape = {2, 2};
   EXPECT_THAT(refusal(p), HasSubstr("one tensor axis"));

@@ -238,6 +238,7 @@ TEST(Plan, KernelsMayBeFused) {
   EXPECT_FALSE(read(kPlan, {"fusion=none"}).fuse_pointwise);
   EXPECT_FALSE(read(kPlan, {"fusion=none"}).fuse_attention);
   EXPECT_THAT(error_of(kPlan, {"fusion=all"}), HasSubstr("none, attention, norm"));
+  EXPECT_THAT(error_of(kPlan, {"fusion=[]"}), HasSubstr("the list is empty"));
   const PlanConfig norm = read(kPlan, {"fusion=norm"});
   EXPECT_TRUE(norm.fuse_norm && norm.fuse_pointwise && !norm.fuse_attention);
   const PlanConfig both = read(kPlan, {"fusion=[attention, norm]"});

@@ -206,6 +206,11 @@ TEST(Convnet, Refusals) {
               HasSubstr("height and width"));
   EXPECT_THAT(error_of(with("image: 5000\n  stages: [ { blocks: 1, channels: 64 } ]")),
               HasSubstr("4096"));
+  EXPECT_THAT(error_of(with("kernel: 4\n  stages: [ { blocks: 1, channels: 64 } ]")),
+              AllOf(HasSubstr("m.yaml:4: convnet.kernel"), HasSubstr("an odd one")));
+  EXPECT_THAT(error_of(with("image: [8, 1]\n  stem: { kernel: 2 }\n"
+                            "  stages: [ { blocks: 1, channels: 64 } ]")),
+              AllOf(HasSubstr("convnet.image"), HasSubstr("a side of 1 is less")));
   EXPECT_THAT(error_of(resnet("basic", kNarrow, "[2, 2, 2]")),
               AllOf(HasSubstr("depths"), HasSubstr("3 stages, but hidden_sizes has 4")));
   EXPECT_THAT(error_of(resnet("basic", kNarrow, "[2, 0, 2, 2]")), HasSubstr("depths"));
