@@ -133,7 +133,7 @@ Access KernelBuilder::fetch(KernelList& list, Holdings& held, const std::string&
     return access(copy->second.name, copy->second.cls, sized_as, needed);
   }
   if (common(at.layouts) && !common(needed)) {
-    throw InputError("multicast: block '" + block_.name + "' cuts '" + tensor +
+    throw InputError(o_.where_multicast + ": block '" + block_.name + "' cuts '" + tensor +
                      "', which every tensor rank holds and which they keep together; wanted: cuts "
                      "of its operators that read all of it, or multicast: false");
   }

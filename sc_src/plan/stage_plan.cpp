@@ -139,9 +139,8 @@ int StagePlanner::count_sharers() const {
   if (sizes.size() == 1 && *sizes.begin() > 1) return *sizes.begin();
   throw InputError(fmt::format(
       "{}: the tensor ranks that use the same DRAM controllers keep data together, in sets of "
-      "equal "
-      "size, at least 2; placed as they are the sets have {} ranks; wanted: multicast: false, or "
-      "another placement or dram.policy",
+      "equal size, at least 2; placed as they are the sets have {} ranks; wanted: multicast: "
+      "false, or another placement or dram.policy",
       plan_.where_multicast.empty() ? "multicast" : plan_.where_multicast,
       fmt::join(sizes, " and ")));
 }
@@ -183,6 +182,7 @@ KernelOptions StagePlanner::kernel_options(std::int64_t samples, const Dropped& 
   o.fuse_norm = plan_.fuse_norm;
   o.fuse_pointwise = plan_.fuse_pointwise;
   o.sharers = sharers_;
+  if (!plan_.where_multicast.empty()) o.where_multicast = plan_.where_multicast;
   o.ring_attention = plan_.overlap.ring_attention;
   o.split_backward = plan_.splits_backward();
   return o;

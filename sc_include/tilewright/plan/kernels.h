@@ -136,6 +136,7 @@ struct KernelOptions {
   bool fuse_pointwise = true;   ///< pointwise operators in the kernel that makes their input
   /// Ranks of the tensor axis that keep together what all of them hold; 1: each keeps its own.
   int sharers = 1;
+  std::string where_multicast = "multicast";  ///< what asks for sharers, for errors
   bool ring_attention = false;  ///< that works on keys and values block by block as they arrive
   /// Weight gradients run later than the backward pass. The gradients that they read, and those
   /// that pass between blocks, are then kept per micro-batch, like saved activations.
