@@ -7,12 +7,11 @@
 #include <fmt/format.h>
 
 #include <tilewright/base/error.h>
+#include <tilewright/base/integer.h>
 #include <tilewright/machine/compute_model.h>
 
 namespace tilewright {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 double full_flop(const GemmShape& g) {
   return 2.0 * static_cast<double>(g.batch) * static_cast<double>(g.m) * static_cast<double>(g.n) *

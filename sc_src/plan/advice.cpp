@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -82,6 +84,27 @@ void change_schedule(const PlanConfig& plan, Changes& changes) {
   }
 }
 
+PlanChange change_micro_batch(const PlanConfig& plan, std::int64_t micro_batch) {
+  PlanConfig v = plan;
+  v.micro_batch = micro_batch;
+  return {fmt::format("batch.micro: {}", micro_batch), "micro-batch", v};
+}
+
+/// Plans that other changes can be tried with, the plan itself first, and what to say of them.
+std::vector<std::pair<std::string, PlanConfig>> starting_points(const PlanConfig& plan) {
+  std::vector<std::pair<std::string, PlanConfig>> points{{"", plan}};
+  auto [text, changed] = points.front();
+  if (plan.mode == Mode::training && plan.recomputation != Recomputation::full) {
+    changed.recomputation = Recomputation::full;
+    points.emplace_back(text += "recomputation: full with ", changed);
+  }
+  if (plan.micro_batch > 1) {
+    changed.micro_batch = 1;
+    points.emplace_back(text += "batch.micro: 1 with ", changed);
+  }
+  return points;
+}
+
 }  // namespace
 
 std::vector<PlanChange> possible_changes(const PlanConfig& plan, const MachineConfig& machine) {
@@ -111,9 +134,7 @@ std::vector<PlanChange> possible_changes(const PlanConfig& plan, const MachineCo
   }
   if (training) change_schedule(plan, changes);
   for (std::int64_t micro = plan.micro_batch / 2; micro > 0; micro /= 2) {
-    PlanConfig v = plan;
-    v.micro_batch = micro;
-    changes.push_back({fmt::format("batch.micro: {}", micro), "micro-batch", v});
+    changes.push_back(change_micro_batch(plan, micro));
   }
   for (const int factor : {2, 4, 8}) {
     PlanConfig v = plan;
@@ -146,26 +167,33 @@ std::optional<double> estimate_iteration(const Graph& graph, const PlanConfig& p
 std::vector<Proposal> propose(const Graph& graph, const PlanConfig& plan,
                               const MachineConfig& machine) {
   std::vector<Proposal> best;  // of each kind
-  const auto attempt = [&](const PlanChange& change) {
+  const auto attempt = [&](const PlanChange& change, const std::string& with) {
     const auto seconds = estimate_iteration(graph, change.plan, machine);
-    if (!seconds) return;
+    if (!seconds) return false;
+    const Proposal proposal{{with + change.what, change.kind, change.plan}, *seconds};
     const auto known = std::find_if(
         best.begin(), best.end(), [&](const Proposal& p) { return p.change.kind == change.kind; });
     if (known == best.end()) {
-      best.push_back({change, *seconds});
+      best.push_back(proposal);
     } else if (*seconds < known->seconds) {
-      *known = {change, *seconds};
+      *known = proposal;
     }
+    return true;
   };
-  const Changes alone = possible_changes(plan, machine);
-  for (const PlanChange& change : alone) attempt(change);
-  if (best.empty() && plan.mode == Mode::training && plan.recomputation != Recomputation::full) {
-    for (PlanChange change : alone) {
-      if (change.kind == "recomputation") continue;
-      change.plan.recomputation = Recomputation::full;
-      change.what = "recomputation: full with " + change.what;
-      attempt(change);
+  for (const auto& [with, point] : starting_points(plan)) {
+    std::int64_t micro_batch = 0;  // the largest half of a half that fits
+    for (const PlanChange& change : possible_changes(point, machine)) {
+      if (attempt(change, with) && change.kind == "micro-batch") {
+        micro_batch = std::max(micro_batch, change.plan.micro_batch);
+      }
     }
+    // Between it and its double: what is needed grows with the micro-batch.
+    for (std::int64_t most = std::min(2 * micro_batch + 1, point.micro_batch);
+         micro_batch > 0 && most - micro_batch > 1;) {
+      const std::int64_t middle = micro_batch + (most - micro_batch) / 2;
+      (attempt(change_micro_batch(point, middle), with) ? micro_batch : most) = middle;
+    }
+    if (!best.empty()) break;
   }
   std::stable_sort(best.begin(), best.end(),
                    [](const Proposal& a, const Proposal& b) { return a.seconds < b.seconds; });

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include <tilewright/base/integer.h>
 #include <tilewright/plan/blocking.h>
 
 #include "block_grid.h"
@@ -8,8 +9,6 @@
 
 namespace tilewright {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Extents of the streamed dimensions where partial sums are spilled.
 constexpr std::int64_t kThin = 64;

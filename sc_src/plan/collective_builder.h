@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <tilewright/base/integer.h>
 #include <tilewright/plan/collective.h>
 
 namespace tilewright {
@@ -43,8 +44,6 @@ class ScheduleBuilder {
 
   CollectiveSchedule schedule;
 };
-
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// {first, first + 1, ...}
 std::vector<int> run_of(int first, int count);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include <tilewright/base/integer.h>
 #include <tilewright/plan/convolution_blocking.h>
 
 #include "block_grid.h"
@@ -8,8 +9,6 @@
 
 namespace tilewright {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 bool is_gradient_of_input(ConvolutionPass pass) { return pass == ConvolutionPass::input_gradient; }
 

@@ -1,12 +1,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include <tilewright/base/integer.h>
 #include <tilewright/plan/cost.h>
 
 namespace tilewright {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// The slower of the engines, which work on a kernel's blocks side by side.
 double engine_seconds(const Kernel& kernel, const TileRates& rates) {

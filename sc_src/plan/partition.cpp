@@ -1,14 +1,10 @@
 #include <algorithm>
 
+#include <tilewright/base/integer.h>
 #include <tilewright/plan/partition.h>
 #include <tilewright/plan/plan.h>
 
 namespace tilewright {
-namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-}  // namespace
 
 std::string to_string(Layout layout) {
   switch (layout) {

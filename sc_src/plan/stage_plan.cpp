@@ -556,9 +556,8 @@ std::string StagePlanner::advice() const {
   }
   if (ways.empty()) {
     return "no other ZeRO stage, offload, fused attention, recomputation, schedule, smaller "
-           "micro-batch, tensor or pipeline degree fits by itself or with full recomputation; "
-           "several of "
-           "them together may";
+           "micro-batch, tensor or pipeline degree fits, nor any of them with full recomputation "
+           "and micro-batches of 1";
   }
   return fmt::format("would fit, by the estimated time of an iteration: {}",
                      fmt::join(ways, "; or "));

@@ -1,5 +1,6 @@
 // What is proposed where a plan does not fit: it fits, and nothing that was tried and fits is
 // faster.
+#include <algorithm>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -164,6 +165,58 @@ TEST(Advice, TwoChangesWhereNoneAloneIsEnough) {
     }
   }
   EXPECT_TRUE(together);
+}
+
+TEST(Advice, ThreeChangesWhereNoTwoAreEnough) {
+  const Graph g = graph();
+  MachineConfig m = machine();
+  add_host(m);
+  m.tiles_x = 2;
+  m.tiles_y = 1;
+  m.host.sites = {{1, 0}};
+  PlanConfig p = plan();
+  p.micro_batch = 32;
+  const std::string with = "recomputation: full with batch.micro: 1 with ";
+  bool together = false;
+  for (double capacity = 2e9; capacity > 1e6 && !together; capacity *= 0.9) {
+    m.dram.capacity = Bytes(capacity);
+    for (const Proposal& proposal : propose(g, p, m)) {
+      if (proposal.change.what.rfind(with, 0) != 0) continue;
+      together = true;
+      EXPECT_EQ(proposal.change.plan.micro_batch, 1);
+      EXPECT_EQ(error_of(g, proposal.change.plan, m), "");
+    }
+  }
+  EXPECT_TRUE(together);
+}
+
+TEST(Advice, TheLargestMicroBatchThatFitsIsTried) {
+  const Graph g = graph();
+  PlanConfig p = plan();
+  p.micro_batch = 7;
+  const auto need = [&](std::int64_t micro_batch) {
+    PlanConfig fitting = p;
+    fitting.micro_batch = micro_batch;
+    double bytes = 0;
+    for (const StagePlan& s : lower(g, fitting, machine()).stages) {
+      bytes += static_cast<double>(s.dram_bytes());
+    }
+    return bytes;
+  };
+  MachineConfig m = machine();
+  m.dram.capacity = Bytes((need(5) + need(6)) / 2);
+  // 3 fits, which is half of 7; so does 5, and fewer micro-batches have the shorter bubble.
+  PlanConfig five = p, three = p;
+  five.micro_batch = 5;
+  three.micro_batch = 3;
+  const double fastest =
+      std::min(*estimate_iteration(g, five, m), *estimate_iteration(g, three, m));
+  for (const Proposal& proposal : propose(g, p, m)) {
+    if (proposal.change.kind != "micro-batch") continue;
+    EXPECT_LE(proposal.seconds, fastest);
+    return;
+  }
+  FAIL() << "no micro-batch is proposed";
 }
 
 }  // namespace

@@ -11,38 +11,14 @@
 #include <tilewright/workload/decoder.h>
 
 #include "support/plain_mesh.h"
+#include "support/volume_job.h"
 
 namespace tilewright {
 namespace {
 
-constexpr std::int64_t kSequence = 64, kHidden = 128, kLayers = 4, kBatch = 2, kMicroBatches = 3;
-/// Bytes of an activation of one micro-batch of one replica.
-constexpr std::int64_t kActivation = kBatch * kSequence * kHidden * 2;
-
-DecoderConfig trunk() {
-  DecoderConfig c;
-  c.name = "trunk";
-  c.layers = kLayers;
-  c.hidden = kHidden;
-  c.heads = c.kv_heads = 8;
-  c.head_dim = 16;
-  c.ffn = 512;
-  c.vocab = 0;
-  c.sequence = c.max_positions = kSequence;
-  return c;
-}
+using namespace test;
 
 MachineConfig mesh() { return test::plain_mesh(8, 8); }
-
-PlanConfig plan() {
-  PlanConfig p;
-  p.name = "test";
-  p.micro_batch = kBatch;
-  p.global_batch = kBatch * kMicroBatches;
-  return p;
-}
-
-using test::sent;
 
 std::int64_t parameters(const LoweredPlan& lowered) { return lowered.stages[0].local_parameters; }
 

@@ -13,37 +13,16 @@
 
 #include "support/forked.h"
 #include "support/plain_mesh.h"
+#include "support/volume_job.h"
 
 namespace tilewright {
 namespace {
 
-constexpr std::int64_t kSequence = 64, kHidden = 128, kLayers = 4, kBatch = 2, kMicroBatches = 3;
-constexpr std::int64_t kPasses = kLayers * kMicroBatches;  // of a layer
-/// Bytes of an activation of one micro-batch of one replica.
-constexpr std::int64_t kActivation = kBatch * kSequence * kHidden * 2;
+using namespace test;
 
-DecoderConfig trunk() {
-  DecoderConfig c;
-  c.name = "trunk";
-  c.layers = kLayers;
-  c.hidden = kHidden;
-  c.heads = c.kv_heads = 8;
-  c.head_dim = 16;
-  c.ffn = 4 * kHidden;
-  c.vocab = 0;
-  c.sequence = c.max_positions = kSequence;
-  return c;
-}
+constexpr std::int64_t kPasses = kLayers * kMicroBatches;  // of a layer
 
 MachineConfig mesh() { return test::plain_mesh(4, 4); }
-
-PlanConfig plan() {
-  PlanConfig p;
-  p.name = "test";
-  p.micro_batch = kBatch;
-  p.global_batch = kBatch * kMicroBatches;
-  return p;
-}
 
 /// What all sends of a program come to on links, by the way from tile to tile along x and y.
 std::uint64_t bytes_over_hops(const Program& program, const MachineConfig& machine) {

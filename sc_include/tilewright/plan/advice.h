@@ -37,8 +37,9 @@ struct Proposal {
 std::optional<double> estimate_iteration(const Graph& graph, const PlanConfig& plan,
                                          const MachineConfig& machine);
 
-/// Of every kind the possible change that fits and takes the least time, the fastest first. If no
-/// change alone fits, changes together with full recomputation.
+/// Of every kind the possible change that fits and takes the least time, the fastest first; of
+/// micro-batches also the largest that fits is tried. If no change alone fits, changes together
+/// with full recomputation, and if none of those does, with that and micro-batches of 1.
 std::vector<Proposal> propose(const Graph& graph, const PlanConfig& plan,
                               const MachineConfig& machine);
 
